@@ -1,0 +1,1 @@
+"""What the services of Placet say to each other."""

@@ -1,0 +1,101 @@
+"""What is said about turns: by frontends, by ingress and by the planner."""
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from placet.contracts.ids import Id
+from placet.contracts.message import Command, Event
+
+TurnState = Literal[
+    "accepted",
+    "planning",
+    "executing",
+    "awaiting_approval",
+    "completed",
+    "failed",
+    "cancelled",
+    "budget_exhausted",
+]
+"""What users see of a turn (T8). The last four are ends."""
+
+Outcome = Literal["succeeded", "rejected", "denied", "expired", "failed", "unknown", "skipped", "cancelled"]
+"""How a tool call ends; each call ends once (DESIGN 5)."""
+
+
+class TurnRequested(Command):
+    """A frontend asks for a turn over the broker; the person's own token stands in it and is never stored (U2)."""
+
+    wire: ClassVar[str] = "turn.requested.v1"
+    request_id: Id = Field(description="Idempotency key, chosen by the frontend")
+    conversation_id: Id | None = None
+    text: str = Field(min_length=1, max_length=16000)
+    authorization: str = Field(repr=False)
+
+
+class TurnAccepted(Event):
+    """Ingress verified who asks and stored the turn."""
+
+    wire: ClassVar[str] = "turn.accepted.v1"
+    turn_id: Id
+    conversation_id: Id
+    principal: Id
+    text: str
+
+
+class ToolCallProposed(Command):
+    """The model asks for an effect. The arguments are the model's own text: admission reads it, strictly (B29)."""
+
+    wire: ClassVar[str] = "tool_call.proposed.v1"
+    turn_id: Id
+    conversation_id: Id
+    tool_call_id: Id
+    principal: Id
+    action: str = Field(max_length=128)
+    arguments: str = Field(max_length=32768)
+
+
+class ToolCallView(BaseModel):
+    """A tool call as users see it in the transcript."""
+
+    model_config = ConfigDict(frozen=True)
+    tool_call_id: Id
+    action: str
+    arguments: str
+
+
+class MessageView(BaseModel):
+    """One message of the transcript as users see it. `position` orders the conversation and names the message."""
+
+    model_config = ConfigDict(frozen=True)
+    position: int = Field(ge=0)
+    role: Literal["user", "assistant", "tool"]
+    text: str = ""
+    tool_calls: tuple[ToolCallView, ...] = ()
+    tool_call_id: Id | None = None
+    outcome: Outcome | None = None
+
+
+class TurnChanged(Event):
+    """The turn moved: its state, and what the transcript gained in the same commit. A lower revision is older news."""
+
+    wire: ClassVar[str] = "turn.changed.v1"
+    turn_id: Id
+    conversation_id: Id
+    revision: int = Field(ge=1)
+    state: TurnState
+    reason: str = ""
+    messages: tuple[MessageView, ...] = ()
+
+
+class ToolCallSettled(Event):
+    """The one outcome of a tool call. `result` is what the model is told."""
+
+    wire: ClassVar[str] = "tool_call.settled.v1"
+    turn_id: Id
+    conversation_id: Id
+    tool_call_id: Id
+    operation_id: Id | None = None
+    outcome: Outcome
+    reason: str = ""
+    result: Any = None

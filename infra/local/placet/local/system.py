@@ -1,0 +1,129 @@
+"""The whole system as processes on this machine: five services, each with its own logins, and the demonstration provider."""
+
+import asyncio
+import secrets
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from placet.contracts.catalogue import SERVICES
+from placet.contracts.topology import definitions
+from placet.local.backing import Backing
+from placet.local.databases import create_databases, drop_databases, login_url
+from placet.local.issuer import ISSUER, Issuer
+from placet.local.processes import Process, service_command
+from placet.local.run import DATABASES, Run
+
+PROVIDER = Path(__file__).resolve().parents[4] / "tests" / "fakes" / "crm_provider"
+
+
+class System:
+    """Starts, kills and restarts services. Make one with `system()`."""
+
+    def __init__(self, backing: Backing, run: Run, folder: Path, settings: Mapping[str, Mapping[str, str]]) -> None:
+        self.backing, self.run, self.folder = backing, run, folder
+        self.issuer = Issuer()
+        self.services: dict[str, Process] = {}
+        self._extra = settings
+        self._jwks = self.issuer.write_jwks(folder / "jwks.json")
+        self._crm_token = secrets.token_hex(16)
+        self._http_port: int = 0
+        self.url = ""
+        self.provider_url = ""
+
+    async def start_provider(self) -> None:
+        """Start the demonstration CRM."""
+        command = [sys.executable, str(PROVIDER), "--port", "0", "--token", self._crm_token]
+        self.provider = Process("provider", command, {}, self.folder / "provider.log")
+        self.provider_url = (await self.provider.said("listening"))["listening"]
+
+    def amqp_url(self, user: str) -> str:
+        """The login of one of the run's broker users (its name without the prefix)."""
+        parts = urlsplit(self.backing.amqp_url)
+        name = self.run.user_prefix + user
+        at = f"{name}:{self.run.password(name)}@{parts.hostname}:{parts.port or 5672}"
+        return urlunsplit((parts.scheme, at, f"/{self.run.vhost}", parts.query, ""))
+
+    def database_url(self, service: str, *, owner: bool = False) -> str:
+        """The login of a service's role, or of the owner of its schema."""
+        role = self.run.owner(service) if owner else self.run.database(service)
+        return login_url(self.backing.postgres_url, self.run, role, service)
+
+    def environment(self, service: str) -> dict[str, str]:
+        """What a service is told: its own logins, and nobody else's."""
+        settings = {"PLACET_AMQP_URL": self.amqp_url(service), "PLACET_AMQP_USER_PREFIX": self.run.user_prefix}
+        if service in DATABASES:
+            settings["PLACET_DATABASE_URL"] = self.database_url(service)
+        if service in ("ingress", "permission"):
+            settings |= {"PLACET_AUTH_ISSUER": ISSUER, "PLACET_AUTH_JWKS": str(self._jwks)}
+        if service == "ingress":
+            settings |= {
+                "PLACET_REDIS_URL": self.backing.redis_url,
+                "PLACET_REDIS_PREFIX": self.run.name,
+                "PLACET_HTTP_PORT": str(self._http_port),
+            }
+        if service == "executor":
+            settings |= {"PLACET_CRM_URL": self.provider_url, "PLACET_CRM_TOKEN": self._crm_token}
+        return settings | dict(self._extra.get("*", {})) | dict(self._extra.get(service, {}))
+
+    async def start(self, *names: str, **more: str) -> None:
+        """Start services (all, when none is named) with more settings, and wait until each is ready."""
+        for name in names or SERVICES:
+            log = self.folder / f"{name}.log"
+            self.services[name] = Process(name, service_command(name), self.environment(name) | more, log)
+        await asyncio.gather(*(self.services[name].said("service.started") for name in names or SERVICES))
+        if not names or "ingress" in names:
+            self.url = (await self.services["ingress"].said("http.listening"))["url"]
+            self._http_port = urlsplit(self.url).port or 0
+
+    def kill(self, *names: str) -> None:
+        """SIGKILL services (all, when none is named)."""
+        for name in names or SERVICES:
+            self.services[name].kill()
+
+    async def stop(self, *names: str) -> None:
+        """Stop services in order (all, when none is named)."""
+        await asyncio.gather(*(self.services[name].terminate() for name in names or SERVICES if name in self.services))
+
+    def token(self, subject: str, tenant: str, *scopes: str) -> str:
+        """An access token of the run's issuer."""
+        return self.issuer.token(subject, tenant, scopes)
+
+
+@asynccontextmanager
+async def system(
+    backing: Backing, settings: Mapping[str, Mapping[str, str]] | None = None, *, start: bool = True
+) -> AsyncGenerator[System]:
+    """The whole system for the block, in a vhost, databases and names of its own, which end with it.
+
+    `settings` are more settings by service; `*` stands for every service. With `start=False` nothing but the provider runs.
+    """
+    run = Run()
+    with tempfile.TemporaryDirectory(prefix=f"{run.name}-") as folder:
+        made = System(backing, run, Path(folder), settings or {})
+        try:
+            await _prepare(backing, run)
+            await made.start_provider()
+            if start:
+                await made.start()
+            yield made
+        finally:
+            await _remove(made)
+
+
+async def _prepare(backing: Backing, run: Run) -> None:
+    topology = definitions(vhost=run.vhost, user_prefix=run.user_prefix, password_of=run.password)
+    await asyncio.gather(
+        asyncio.to_thread(backing.broker.import_definitions, topology), create_databases(backing.postgres_url, run)
+    )
+
+
+async def _remove(made: System) -> None:
+    for process in (*made.services.values(), made.provider):
+        if process.returncode is None:
+            process.kill()
+    await drop_databases(made.backing.postgres_url, made.run)
+    await asyncio.to_thread(made.backing.broker.delete, [made.run.vhost], made.run.users)

@@ -1,0 +1,16 @@
+"""A verified caller."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who a verified token speaks for. The tenant comes from the token, never from a field of a request."""
+
+    tenant: str
+    subject: str
+    scopes: frozenset[str]
+
+    def may(self, scope: str) -> bool:
+        """Whether the token opens this door; what lies behind it is for the policy to say."""
+        return scope in self.scopes

@@ -1,0 +1,21 @@
+"""State and promise in one commit; a consumer that loses nothing; questions that do not wait in memory for people."""
+
+from placet.messaging.consumer import Consumer
+from placet.messaging.messages import Cause, Promise, promise
+from placet.messaging.outbox import Outbox
+from placet.messaging.parking import BrokerParking, DatabaseParking
+from placet.messaging.publisher import Publisher
+from placet.messaging.requester import NoAnswer, Requester
+
+__all__ = [
+    "BrokerParking",
+    "Cause",
+    "Consumer",
+    "DatabaseParking",
+    "NoAnswer",
+    "Outbox",
+    "Promise",
+    "Publisher",
+    "Requester",
+    "promise",
+]

@@ -1,0 +1,222 @@
+"""Consuming by FastStream: every delivery is trusted by its exchange and its broker-validated user, read strictly,
+handled inside one span, and acknowledged only when what it caused is durable.
+
+Triage: what waiting can mend backs off in place; anything else is tried a few times and parked; nothing is lost.
+"""
+
+import asyncio
+import random
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import structlog
+from aio_pika import Message as AmqpMessage
+from aio_pika.abc import AbstractIncomingMessage
+from aiormq.exceptions import AMQPError
+from faststream import AckPolicy
+from faststream.rabbit import Channel, RabbitBroker, RabbitMessage, RabbitQueue
+
+from placet.contracts.catalogue import ROUTES, Route, exchange, heard_by, inbox_queue, request_queue
+from placet.contracts.message import CONTENT_TYPE, Envelope, Message, Unreadable, decode
+from placet.messaging.messages import Cause, promise
+from placet.messaging.parking import Parking
+from placet.messaging.publisher import Publisher
+from placet.messaging.requester import NoAnswer
+from placet.service.crash import crash_point, handling
+from placet.service.database import TRANSIENT
+from placet.service.runner import Alarm
+from placet.service.settings import ServiceSettings
+from placet.telemetry import process_span
+
+log = structlog.get_logger()
+
+M = TypeVar("M", bound=Message)
+Handler = Callable[[M, Cause], Awaitable[Message | None]]
+
+WAITING_HELPS = (*TRANSIENT, AMQPError, NoAnswer)
+ATTEMPTS = 3
+"""How often a delivery whose handler raises is tried before it is parked."""
+
+RESUMES = {"decision.submitted.v1", "decision.relayed.v1"}
+"""Messages that resume what was suspended, perhaps weeks later: a new trace, linked."""
+
+_REPLY_KEY = re.compile(r"^reply\.([a-z]+)\.\d+$")
+_IDS = {"turn_id": "placet.turn.id", "tool_call_id": "placet.tool_call.id", "operation_id": "placet.operation.id"}
+
+
+class Consumer:
+    """The queues of one service, and a plain function for each message that it hears."""
+
+    def __init__(
+        self,
+        service: str,
+        url: str,
+        *,
+        parking: Parking,
+        publisher: Publisher,
+        alarm: Alarm,
+        prefetch: int,
+        user_prefix: str,
+    ) -> None:
+        self._service = service
+        self._parking, self._publisher, self._alarm = parking, publisher, alarm
+        self._prefetch, self._user_prefix = prefetch, user_prefix
+        self._handlers: dict[str, Handler[Any]] = {}
+        self._broker = RabbitBroker(
+            url, reconnect_interval=1, graceful_timeout=20, logger=None, apply_types=False, decoder=_whole
+        )
+
+    @classmethod
+    def of(cls, service: str, settings: ServiceSettings, parking: Parking, publisher: Publisher, alarm: Alarm) -> "Consumer":
+        """The consumer of a service with these settings."""
+        return cls(
+            service,
+            settings.amqp_url,
+            parking=parking,
+            publisher=publisher,
+            alarm=alarm,
+            prefetch=settings.prefetch,
+            user_prefix=settings.amqp_user_prefix,
+        )
+
+    def on(self, kind: type[M], handler: Handler[M]) -> None:
+        """Let `handler` work on every message of this kind. It may be called again for a message that it has handled."""
+        self._handlers[kind.wire] = handler
+
+    async def start(self) -> None:
+        """Consume. Raises LookupError when a message that the catalogue sends here has no handler."""
+        events, requests = heard_by(self._service), heard_by(self._service, "request")
+        if missing := sorted((events.keys() | requests.keys()) - self._handlers.keys()):
+            raise LookupError(f"{self._service} has no handler for {', '.join(missing)}")
+        self._subscribe(inbox_queue(self._service), events)
+        if requests:
+            self._subscribe(request_queue(self._service), requests)
+        await self._broker.start()
+        self._watch = asyncio.create_task(self._watch_consumers())
+
+    async def stop(self) -> None:
+        """Finish the deliveries under way, and leave."""
+        self._watch.cancel()
+        await self._broker.stop()
+
+    def _subscribe(self, queue: str, routes: dict[str, Route]) -> None:
+        known = {wire: route.message for wire, route in routes.items()}
+
+        async def consume(message: RabbitMessage) -> None:
+            await self._consume(message.raw_message, queue, known)
+
+        self._broker.subscriber(
+            RabbitQueue(queue, declare=False),
+            channel=Channel(prefetch_count=self._prefetch),
+            ack_policy=AckPolicy.REJECT_ON_ERROR,
+            no_reply=True,
+        )(consume)
+
+    async def _consume(self, raw: AbstractIncomingMessage, queue: str, known: dict[str, type[Message]]) -> None:
+        try:
+            envelope = self._open(raw, known)
+        except Unreadable as why:
+            await self._park(raw, str(why))
+            return
+        wire = envelope.message.wire
+        handling(f"{self._service}:{wire}")
+        with process_span(
+            wire,
+            source=raw.exchange or "",
+            queue=queue,
+            message_id=envelope.id,
+            traceparent=envelope.traceparent,
+            resumes=wire in RESUMES,
+            redelivered=bool(raw.redelivered),
+            ids=_ids(envelope.message),
+        ):
+            await self._handle(raw, envelope)
+        crash_point("before_ack")
+
+    def _open(self, raw: AbstractIncomingMessage, known: dict[str, type[Message]]) -> Envelope[Message]:
+        envelope = decode(raw.body, known)
+        publisher = ROUTES[envelope.message.wire].publisher
+        if raw.exchange != exchange(publisher):
+            raise Unreadable(f"{envelope.message.wire} came over {raw.exchange!r}, not over {exchange(publisher)!r}")
+        if raw.user_id != self._user_prefix + publisher:
+            raise Unreadable(f"{envelope.message.wire} was sent by the user {raw.user_id!r}, not by {publisher!r}")
+        return envelope
+
+    async def _handle(self, raw: AbstractIncomingMessage, envelope: Envelope[Message]) -> None:
+        handler = self._handlers[envelope.message.wire]
+        cause = Cause(self._service, envelope.id, envelope.tenant, envelope.conversation, envelope.traceparent)
+        waits, failures = 0, 0
+        while True:
+            try:
+                answer = await handler(envelope.message, cause)
+                if answer is not None:
+                    await self._reply(raw, answer, cause)
+                return
+            except WAITING_HELPS as error:
+                waits += 1
+                if ROUTES[envelope.message.wire].kind == "request":
+                    log.warning(
+                        "request.unanswered", action="request.unanswered", wire=envelope.message.wire, error=str(error)
+                    )
+                    return  # who asked asks again; holding the question would only answer it too late
+                await self._back_off(envelope, waits, error)
+            except Exception as error:
+                failures += 1
+                log.exception("message.failed", action="message.failed", wire=envelope.message.wire, attempt=failures)
+                if failures >= ATTEMPTS:
+                    await self._park(raw, f"{type(error).__name__}: {error}")
+                    return
+                await asyncio.sleep(0.2 * 2**failures)
+
+    async def _back_off(self, envelope: Envelope[Message], waits: int, error: Exception) -> None:
+        """The delivery is held while we wait: prefetch is the back-pressure, and its neighbours lose no redelivery count."""
+        why = f"{type(error).__name__}: {error}"
+        log.warning("message.waits", action="message.waits", wire=envelope.message.wire, waits=waits, error=why)
+        await asyncio.sleep(min(10.0, 0.2 * 2 ** min(waits, 6)) * random.uniform(0.8, 1.2))  # noqa: S311  jitter, no secret
+
+    async def _reply(self, raw: AbstractIncomingMessage, answer: Message, cause: Cause) -> None:
+        """Answer only on our own exchange, and only to a reply queue of the service that asked."""
+        found = _REPLY_KEY.match(raw.reply_to or "")
+        if found is None or found[1] != (raw.user_id or "").removeprefix(self._user_prefix):
+            return
+        said = promise(cause.service, answer, tenant=cause.tenant, conversation=cause.conversation, cause=cause.message_id)
+        message = AmqpMessage(
+            said.body,
+            message_id=said.message_id,
+            type=said.wire,
+            content_type=CONTENT_TYPE,
+            correlation_id=raw.correlation_id,
+            user_id=self._publisher.user,
+            expiration=30,
+        )
+        await self._publisher.send(message, found[0])
+
+    async def _park(self, raw: AbstractIncomingMessage, reason: str) -> None:
+        """Raising here rejects the delivery, and the broker's dead-letter queue keeps it."""
+        log.error("message.parked", action="message.parked", routing_key=raw.routing_key, reason=reason)
+        await self._parking.park(raw, reason)
+
+    async def _watch_consumers(self) -> None:
+        """A consumer that the broker dropped without a word (B41) ends the process, so that it starts afresh."""
+        missing = 0
+        while missing < 3:
+            await asyncio.sleep(2)
+            missing = 0 if await self._consumes() else missing + 1
+        self._alarm.raise_it(f"{inbox_queue(self._service)} has no consumer")
+
+    async def _consumes(self) -> bool:
+        try:
+            queue = await self._publisher.passive(inbox_queue(self._service))
+        except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
+            return "NOT_FOUND" not in str(error)  # a broker that is away is waited for; a queue that is gone is not
+        return bool(queue.declaration_result.consumer_count)
+
+
+async def _whole(message: RabbitMessage) -> RabbitMessage:
+    """The handler gets the delivery itself: reading it is our own, stricter, work."""
+    return message
+
+
+def _ids(message: Message) -> dict[str, str]:
+    return {name: value for field, name in _IDS.items() if (value := getattr(message, field, None))}

@@ -1,0 +1,105 @@
+"""Publishing to the service's own exchange: persistent, mandatory, confirmed, on a connection that consumes nothing.
+
+A handler can therefore never be cancelled by a publish that the broker refused.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import aio_pika
+from aio_pika import DeliveryMode, Message
+from aio_pika.abc import AbstractChannel, AbstractQueue, AbstractRobustConnection
+from aiormq.exceptions import AMQPError
+
+from placet.contracts.catalogue import exchange
+from placet.contracts.message import CONTENT_TYPE
+from placet.messaging.messages import Promise
+
+CONFIRM_SECONDS = 10.0
+"""How long a confirm may take before the message counts as not sent (it may still arrive: consumers are idempotent)."""
+
+_CLOSES_CHANNEL = ("ChannelAccessRefused", "ChannelNotFoundEntity", "ChannelPreconditionFailed")
+
+
+class Publisher:
+    """One connection of the service's own broker user, for what it says."""
+
+    def __init__(self, service: str, url: str) -> None:
+        self._service = service
+        self._url = url
+        self._exchange = exchange(service)
+
+    async def start(self) -> None:
+        """Connect. Raises what aio-pika raises when the broker does not let us in."""
+        self._connection: AbstractRobustConnection = await aio_pika.connect_robust(
+            self._url, reconnect_interval=1, client_properties={"connection_name": f"{self._service} publisher"}
+        )
+        self._user = self._connection.url.user or ""
+        self._channel: AbstractChannel = await self._connection.channel(on_return_raises=True)
+
+    async def stop(self) -> None:
+        """Close the connection."""
+        await self._connection.close()
+
+    async def publish(self, promises: Sequence[Promise]) -> list[str | None]:
+        """Publish all, their confirms pipelined; per promise None, or why it counts as not sent.
+
+        One message that the broker refuses closes the channel under its neighbours: those are sent again, each alone.
+        """
+        errors = list(await asyncio.gather(*(self._send(self._channel, each) for each in promises)))
+        if len(promises) > 1 and any(error and error.startswith(_CLOSES_CHANNEL) for error in errors):
+            for index, each in enumerate(promises):
+                if errors[index] is not None:
+                    errors[index] = await self._send_alone(each)
+        return errors
+
+    async def _send_alone(self, each: Promise) -> str | None:
+        try:
+            async with asyncio.timeout(CONFIRM_SECONDS), self._connection.channel(on_return_raises=True) as channel:
+                return await self._send(channel, each)
+        except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
+            return _named(error)
+
+    async def _send(self, channel: AbstractChannel, each: Promise) -> str | None:
+        message = Message(
+            each.body,
+            message_id=each.message_id,
+            type=each.wire,
+            content_type=CONTENT_TYPE,
+            delivery_mode=DeliveryMode.PERSISTENT,
+            user_id=self._user,
+            headers={"traceparent": each.traceparent} if each.traceparent else {},
+        )
+        return await self.send(message, each.wire, channel)
+
+    async def send(self, message: Message, key: str, channel: AbstractChannel | None = None) -> str | None:
+        """Publish one message that is not a promise (a parked one, a reply); None, or why it counts as not sent."""
+        try:
+            target = await (channel or self._channel).get_exchange(self._exchange, ensure=False)
+            async with asyncio.timeout(CONFIRM_SECONDS):
+                await target.publish(message, key, mandatory=True)
+        except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
+            return _named(error)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return "connection lost"  # aio-pika cancels the publish itself when the heartbeat is lost
+        return None
+
+    async def passive(self, queue: str) -> AbstractQueue:
+        """Look at a queue without declaring it, on a channel of its own: one that is not there closes the channel.
+
+        Raises what aio-pika raises when the queue or the broker is away.
+        """
+        async with asyncio.timeout(CONFIRM_SECONDS), self._connection.channel() as channel:
+            return await channel.declare_queue(queue, passive=True)
+
+    @property
+    def user(self) -> str:
+        """The broker user that this service is: the broker itself vouches for it in every message."""
+        return self._user
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:300]

@@ -1,0 +1,25 @@
+"""Named places where a test may kill the process for real: `PLACET_CRASH_AT=admission:permission.decided.v1:after_commit`.
+
+One function, no state but the environment read at start, no cost when it is not set.
+"""
+
+import os
+from contextvars import ContextVar
+
+CRASHED = 70
+"""Exit status of a process that died at its named place."""
+
+_crash_at = os.environ.get("PLACET_CRASH_AT")
+_handling: ContextVar[str] = ContextVar("handling", default="")
+
+
+def handling(place: str) -> None:
+    """Name what this task works on: `<service>:<message type>`."""
+    if _crash_at:
+        _handling.set(place)
+
+
+def crash_point(moment: str) -> None:
+    """Die here, as if killed, when the environment names this place and moment."""
+    if _crash_at and _crash_at == f"{_handling.get()}:{moment}":
+        os._exit(CRASHED)

@@ -1,0 +1,154 @@
+"""PostgreSQL: a small pool, SQL that lives in named files, and statements that meet are sent together.
+
+A transition is one statement that answers with exactly one row. Those that wait while another is under way go out as one
+batch in one commit (natural batching: a batch of one when nothing else waits, so it adds no latency).
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import asyncpg
+
+BATCH = 64
+"""Statements in one batch at most; more gives nothing (FACTS-messaging 6)."""
+
+TRANSIENT = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.InterfaceError,
+)
+"""What waiting and trying again can mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement, its name, and its parameters in the order of their first use."""
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+
+    def bind(self, values: dict[str, Any]) -> tuple[Any, ...]:
+        """The values in the order of the statement. Raises TypeError for a missing or an extra one."""
+        if values.keys() != set(self.parameters):
+            raise TypeError(f"{self.name} takes {sorted(self.parameters)}, got {sorted(values)}")
+        return tuple(values[name] for name in self.parameters)
+
+
+def parse_query(name: str, source: str) -> Query:
+    """Turn `:named` parameters into `$n`; casts (`::text`) stay as they are."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    code = "\n".join(line for line in source.splitlines() if not line.lstrip().startswith("--"))
+    return Query(name, re.sub(r"(?<![:\w]):([a-z_]\w*)", number, code), tuple(names))
+
+
+def load_queries(package: str) -> dict[str, Query]:
+    """Every `sql/*.sql` of a package, by the file's name without its ending."""
+    found = [file for file in (files(package) / "sql").iterdir() if file.name.endswith(".sql")]
+    return {(name := file.name[:-4]): parse_query(name, file.read_text("utf-8")) for file in found}
+
+
+class Database:
+    """A pool of connections of one service's own role."""
+
+    def __init__(self, url: str, *, size: int) -> None:
+        self._url = url
+        self._size = size
+        self._batches: dict[str, _Batch] = {}
+
+    async def start(self) -> None:
+        """Open the pool. Raises what asyncpg raises when the database does not answer."""
+        self._pool: asyncpg.Pool = await asyncpg.create_pool(
+            self._url, min_size=1, max_size=self._size, command_timeout=30, reset=_keep_session
+        )
+
+    async def stop(self) -> None:
+        """Close the pool after the statements under way."""
+        await self._pool.close()
+
+    async def one(self, query: Query, **values: Any) -> asyncpg.Record | None:
+        """The first row of a reading statement."""
+        return await self._pool.fetchrow(query.text, *query.bind(values))
+
+    async def all(self, query: Query, **values: Any) -> list[asyncpg.Record]:
+        """All rows of a statement."""
+        return await self._pool.fetch(query.text, *query.bind(values))
+
+    async def transition(self, query: Query, **values: Any) -> asyncpg.Record:
+        """Run a transition. Raises LookupError when it breaks the rule of answering with one row."""
+        batch = self._batches.get(query.name)
+        if batch is None:
+            batch = self._batches[query.name] = _Batch(self._pool, query)
+        return await batch.run(query.bind(values))
+
+
+async def _keep_session(_connection: Any) -> None:
+    """Statements of ours leave nothing in a session, so the pool need not spend a round trip on cleaning it."""
+
+
+class _Batch:
+    """The waiting calls of one statement. While one batch is under way, the next one gathers."""
+
+    def __init__(self, pool: asyncpg.Pool, query: Query) -> None:
+        self._pool = pool
+        self._query = query
+        self._waiting: list[tuple[tuple[Any, ...], asyncio.Future[asyncpg.Record]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, values: tuple[Any, ...]) -> asyncpg.Record:
+        future: asyncio.Future[asyncpg.Record] = asyncio.get_running_loop().create_future()
+        self._waiting.append((values, future))
+        if self._task is None:
+            self._task = asyncio.create_task(self._drain())
+        return await future
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            await self._send(batch)
+        self._task = None
+
+    async def _send(self, batch: list[tuple[tuple[Any, ...], asyncio.Future[asyncpg.Record]]]) -> None:
+        try:
+            rows = await self._fetch([values for values, _ in batch])
+        except Exception as error:
+            await self._one_by_one(batch, error)
+            return
+        for (_, future), row in zip(batch, rows, strict=True):
+            if not future.done():
+                future.set_result(row)
+
+    async def _one_by_one(
+        self, batch: list[tuple[tuple[Any, ...], asyncio.Future[asyncpg.Record]]], error: Exception
+    ) -> None:
+        """A batch commits or fails as a whole: find the culprit, so that its neighbours do not suffer."""
+        if len(batch) > 1:
+            for call in batch:
+                await self._send([call])
+        elif not batch[0][1].done():
+            batch[0][1].set_exception(error)
+
+    async def _fetch(self, calls: list[tuple[Any, ...]]) -> list[asyncpg.Record]:
+        if len(calls) == 1:
+            rows = await self._pool.fetch(self._query.text, *calls[0])
+        else:
+            rows = await self._pool.fetchmany(self._query.text, calls)
+        if len(rows) != len(calls):
+            raise LookupError(f"{self._query.name} answered {len(rows)} rows to {len(calls)} calls")
+        return rows

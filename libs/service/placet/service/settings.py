@@ -1,0 +1,78 @@
+"""Settings come from the environment, are read once, and stop the service by name when they are missing or wrong."""
+
+import sys
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+EX_CONFIG = 78
+"""Exit status of sysexits.h: something in the configuration is wrong."""
+
+
+class ServiceSettings(BaseSettings):
+    """What every service needs. Each field is the variable `PLACET_` + its name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore", frozen=True)
+
+    amqp_url: str = Field(pattern=r"^amqps?://.+", description="Login of this service's own broker user, with vhost")
+    amqp_user_prefix: str = Field("", description="What stands before the name of every broker user of this system")
+    prefetch: int = Field(64, ge=1, le=1000, description="Deliveries in work at once")
+    health_port: int | None = Field(None, ge=1, le=65535, description="Serve /healthz and /readyz on this port")
+    log_level: str = Field("info", pattern="^(debug|info|warning|error)$")
+
+
+class DatabaseSettings(ServiceSettings):
+    """A service that owns a database."""
+
+    database_url: str = Field(pattern=r"^postgres(ql)?://.+", description="Login of the service's own role")
+    database_pool: int = Field(4, ge=1, le=50, description="Connections at most")
+
+
+class MigrationSettings(BaseSettings):
+    """What `migrate` needs: the owner of the schema, who is not the service's role."""
+
+    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore", frozen=True)
+
+    owner_url: str = Field(pattern=r"^postgres(ql)?://.+", description="Login of the role that owns the schema")
+    service_role: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="The role that the service logs in with")
+
+
+class AuthSettings(BaseSettings):
+    """Whose tokens are believed (RFC 9068)."""
+
+    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore", frozen=True)
+
+    auth_issuer: str = Field(min_length=1, description="The issuer that must stand in `iss`, exactly")
+    auth_jwks: str = Field(min_length=1, description="The issuer's keys: a file, or an http(s) address")
+
+
+S = TypeVar("S", bound=BaseSettings)
+
+
+def load_settings(kind: type[S]) -> S:
+    """Read the settings from the environment, or exit with EX_CONFIG and a line for each one that is missing or wrong."""
+    try:
+        return kind()
+    except ValidationError as invalid:
+        _refuse([(f"PLACET_{'_'.join(map(str, error['loc']))}".upper(), error["msg"]) for error in invalid.errors()])
+
+
+def refuse_setting(name: str, why: str) -> NoReturn:
+    """Exit with EX_CONFIG because the setting `name` cannot work."""
+    _refuse([(name, why)])
+
+
+def readable_file(name: str, path: str) -> Path:
+    """The file that a setting names; exits with EX_CONFIG when it cannot be read."""
+    found = Path(path)
+    if not found.is_file():
+        refuse_setting(name, f"no file at {path}")
+    return found
+
+
+def _refuse(faults: list[tuple[str, str]]) -> NoReturn:
+    for name, why in faults:
+        print(f"setting {name}: {why}", file=sys.stderr)
+    sys.exit(EX_CONFIG)

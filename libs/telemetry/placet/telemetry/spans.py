@@ -1,0 +1,93 @@
+"""Every span that Placet makes, with its name, kind and attributes. Nothing else in the project opens one."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanKind
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import AttributeValue
+
+LINK = "placet.link"
+"""Attribute of a link: resumes, retries, reconciles or decided_by."""
+
+_propagator = TraceContextTextMapPropagator()
+_tracer = trace.get_tracer("placet")
+
+
+def current_traceparent() -> str:
+    """The W3C traceparent of the current span, or an empty string when there is none."""
+    carrier: dict[str, str] = {}
+    _propagator.inject(carrier)
+    return carrier.get("traceparent", "")
+
+
+@contextmanager
+def process_span(
+    wire: str,
+    *,
+    source: str,
+    queue: str,
+    message_id: str,
+    traceparent: str,
+    resumes: bool,
+    redelivered: bool,
+    ids: Mapping[str, AttributeValue],
+) -> Generator[Span]:
+    """The handling of one delivery. It is a child of the message's creation context, which is also the rule for a
+    redelivery (B46); a message that `resumes` something begins a new trace, linked to who sent it.
+    """
+    remote = _context(traceparent)
+    creator = trace.get_current_span(remote).get_span_context()
+    links = [Link(creator, {LINK: "decided_by"})] if resumes and creator.is_valid else []
+    attributes: dict[str, AttributeValue] = {
+        "messaging.system": "rabbitmq",
+        "messaging.operation.type": "process",
+        "messaging.operation.name": "process",
+        "messaging.destination.name": f"{source}:{wire}:{queue}",
+        "messaging.rabbitmq.destination.routing_key": wire,
+        "messaging.message.id": message_id,
+        "placet.redelivered": redelivered,
+        **ids,
+    }
+    context = Context() if resumes else remote
+    with _tracer.start_as_current_span(
+        f"process {wire}", context=context, kind=SpanKind.CONSUMER, links=links, attributes=attributes
+    ) as span:
+        yield span
+
+
+@contextmanager
+def edge_span(name: str, traceparent: str = "", **attributes: AttributeValue) -> Generator[Span]:
+    """A request from outside. It always begins a trace of ours: a caller's context is at most a link (B04)."""
+    caller = trace.get_current_span(_context(traceparent)).get_span_context()
+    links = [Link(caller, {LINK: "caller"})] if caller.is_valid else []
+    with _tracer.start_as_current_span(
+        name, context=Context(), kind=SpanKind.SERVER, links=links, attributes=attributes
+    ) as span:
+        yield span
+
+
+@contextmanager
+def call_span(name: str, **attributes: AttributeValue) -> Generator[Span]:
+    """A call to the outside: a model (`chat {model}`) or a provider."""
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    with _tracer.start_as_current_span(name, kind=SpanKind.CLIENT, attributes=named) as span:
+        yield span
+
+
+def link_to(traceparent: str, why: str) -> None:
+    """Link the current span to a stored context: why it exists (`resumes`, `retries`, `reconciles`)."""
+    target = trace.get_current_span(_context(traceparent)).get_span_context()
+    if target.is_valid:
+        trace.get_current_span().add_link(target, {LINK: why})
+
+
+def annotate(**attributes: AttributeValue) -> None:
+    """Set attributes on the current span; `__` in a name stands for a dot."""
+    trace.get_current_span().set_attributes({key.replace("__", "."): value for key, value in attributes.items()})
+
+
+def _context(traceparent: str) -> Context:
+    return _propagator.extract({"traceparent": traceparent}, Context()) if traceparent else Context()

@@ -1,0 +1,35 @@
+"""Admission put together: the only place that opens pools, brokers and clients."""
+
+from collections.abc import Sequence
+
+from placet.admission.claims import Claims
+from placet.admission.proposals import Proposals
+from placet.admission.recovery import Recovery
+from placet.admission.settings import Settings
+from placet.admission.store import Store
+from placet.contracts.commands import ClaimRequested, CommandReported
+from placet.contracts.permissions import PermissionDecided
+from placet.contracts.turns import ToolCallProposed
+from placet.messaging import Consumer, DatabaseParking, Outbox, Publisher, Requester
+from placet.service.database import Database
+from placet.service.runner import Alarm, Loop, Part
+from placet.service.settings import load_settings
+
+
+def build(alarm: Alarm) -> Sequence[Part]:
+    """The parts of admission, in the order in which they start."""
+    settings = load_settings(Settings)
+    database = Database(settings.database_url, size=settings.database_pool)
+    publisher = Publisher("admission", settings.amqp_url)
+    outbox = Outbox(database, publisher)
+    requester = Requester("admission", settings.amqp_url, user_prefix=settings.amqp_user_prefix)
+    store = Store(database, outbox)
+    proposals = Proposals(store, requester, ask_seconds=settings.ask_seconds)
+    claims = Claims(store, requester, lease_seconds=settings.lease_seconds, ask_seconds=settings.ask_seconds)
+    recovery = Loop("recovery", Recovery(store).run_once, settings.recovery_seconds)
+    consumer = Consumer.of("admission", settings, DatabaseParking(database), publisher, alarm)
+    consumer.on(ToolCallProposed, proposals.on_tool_call_proposed)
+    consumer.on(PermissionDecided, proposals.on_permission_decided)
+    consumer.on(ClaimRequested, claims.on_claim_requested)
+    consumer.on(CommandReported, claims.on_command_reported)
+    return [database, publisher, outbox, requester, recovery, consumer]

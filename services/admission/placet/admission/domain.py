@@ -1,0 +1,65 @@
+"""Pure rules of admission: what a tool call must be to become a proposal, and what becomes of a lost claim."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from placet.canonical import Refused, strict_loads
+from placet.contracts.actions import ACTIONS, Action
+from placet.contracts.message import why_invalid
+
+MOST_CLAIMS = 5
+"""A command that has cost so many workers is not given to another one (A8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A tool call that fits the allowlist: its action, its arguments with defaults, and the target that they name."""
+
+    action: Action
+    arguments: dict[str, Any]
+    resource: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A tool call that does not, with a reason that the model can act on."""
+
+    reason: str
+
+
+def check(action: str, arguments: str) -> Checked | Rejected:
+    """Hold a tool call against the allowlist: known action, strict JSON, closed schema (A1)."""
+    known = ACTIONS.get(action)
+    if known is None:
+        return Rejected(f"unknown_action: there is no action {action!r}; there are {', '.join(sorted(ACTIONS))}")
+    try:
+        parsed = known.arguments.model_validate(strict_loads(arguments, max_bytes=32768))
+    except Refused as refused:
+        return Rejected(f"{refused.code} at {refused.path}: the arguments must be one plain JSON object")
+    except ValidationError as invalid:
+        return Rejected(f"invalid_arguments: {why_invalid(invalid)}")
+    fields = parsed.model_dump(mode="json")
+    return Checked(known, fields, fields[known.resource] if known.resource else None)
+
+
+def must_exist(checked: Checked) -> bool:
+    """Whether the target is looked up before a person is asked: a read finds out by itself (A2)."""
+    return checked.action.effect == "write" and checked.resource is not None
+
+
+def after_lost_lease(fence: int, may_replay: bool) -> Literal["pending", "unknown"]:
+    """A lost claim may have had its effect. Only a key that the provider honours makes another attempt harmless (E4)."""
+    return "pending" if may_replay and fence < MOST_CLAIMS else "unknown"
+
+
+def after_nothing_sent(fence: int) -> Literal["pending", "failed"]:
+    """Nothing left for the provider: another worker may try, but not for ever."""
+    return "pending" if fence < MOST_CLAIMS else "failed"
+
+
+def told(outcome: str, reason: str) -> dict[str, str]:
+    """What the model is told of a call that did not succeed: the status, the reason, and whether anything was done (T5)."""
+    executed = "it may or may not have been executed" if outcome == "unknown" else "it was not executed"
+    return {"status": outcome, "reason": reason, "executed": executed}

@@ -1,0 +1,83 @@
+"""From a tool call to a question: allowlist, target, canonical bytes, digest; and from the decision to a command."""
+
+from placet.admission import domain
+from placet.admission.store import Proposal, Store, Subject
+from placet.canonical import CanonicalCommand, command_digest
+from placet.contracts.commands import CommandReady, ResourceResolve, ResourceResolved
+from placet.contracts.ids import new_id
+from placet.contracts.permissions import PermissionAsked, PermissionDecided
+from placet.contracts.turns import ToolCallProposed
+from placet.messaging import Cause, Requester
+
+
+class Proposals:
+    """Handlers of what the planner proposes and of what permission decides."""
+
+    def __init__(self, store: Store, requester: Requester, *, ask_seconds: float) -> None:
+        self._store, self._requester, self._ask_seconds = store, requester, ask_seconds
+
+    async def on_tool_call_proposed(self, call: ToolCallProposed, cause: Cause) -> None:
+        """Reject what does not fit, with a reason for the model; ask permission for the rest."""
+        subject = Subject(cause.tenant, new_id("op"), call.conversation_id, call.turn_id, call.tool_call_id, call.action)
+        match domain.check(call.action, call.arguments):
+            case domain.Rejected(reason):
+                await self._reject(subject, reason, cause)
+            case checked:
+                await self._ask(subject, checked, call.principal, cause)
+
+    async def _ask(self, subject: Subject, checked: domain.Checked, principal: str, cause: Cause) -> None:
+        target = await self._target(checked, cause)
+        if target is not None and not target.exists:
+            reason = f"not_found: there is no {checked.action.resource} {checked.resource!r}"
+            await self._reject(subject, reason, cause)
+            return
+        canonical = CanonicalCommand(
+            tenant=cause.tenant,
+            principal=principal,
+            action=checked.action.name,
+            action_version=checked.action.version,
+            resource=checked.resource,
+            arguments=checked.arguments,
+            expected_revision=target.revision if target else None,
+        ).encode()
+        proposal = Proposal(subject, digest=command_digest(canonical), canonical=canonical)
+        asked = PermissionAsked(
+            operation_id=subject.operation_id,
+            turn_id=subject.turn_id,
+            conversation_id=subject.conversation_id,
+            tool_call_id=subject.tool_call_id,
+            digest=command_digest(canonical),
+            canonical=canonical.decode(),
+            current=target.current if target else None,
+        )
+        await self._store.propose(proposal, [cause.promise(asked)])
+
+    async def _target(self, checked: domain.Checked, cause: Cause) -> ResourceResolved | None:
+        if not domain.must_exist(checked) or checked.resource is None:
+            return None
+        question = ResourceResolve(action=checked.action.name, resource=checked.resource)
+        return await self._requester.ask(question, ResourceResolved, tenant=cause.tenant, timeout=self._ask_seconds)
+
+    async def _reject(self, subject: Subject, reason: str, cause: Cause) -> None:
+        settled = subject.settled("rejected", reason, domain.told("rejected", reason))
+        await self._store.propose(Proposal(subject, reason), [cause.promise(settled)])
+
+    async def on_permission_decided(self, decided: PermissionDecided, cause: Cause) -> None:
+        """Make the proposal a command, or tell the planner why it will not run."""
+        if decided.decision == "approved":
+            await self._store.admit(
+                cause.tenant,
+                decided,
+                [cause.promise(CommandReady(operation_id=decided.operation_id, action=decided.action))],
+            )
+            return
+        subject = Subject(
+            tenant=cause.tenant,
+            operation_id=decided.operation_id,
+            conversation_id=decided.conversation_id,
+            turn_id=decided.turn_id,
+            tool_call_id=decided.tool_call_id,
+            action=decided.action,
+        )
+        settled = subject.settled(decided.decision, decided.reason, domain.told(decided.decision, decided.reason))
+        await self._store.refuse(cause.tenant, decided, [cause.promise(settled)])

@@ -1,0 +1,47 @@
+"""The loop that finds commands whose worker has gone silent, and those that nobody claimed in time."""
+
+from placet.admission import domain
+from placet.admission.store import LostLease, Store, Subject
+from placet.contracts.commands import CommandReady, CommandReported
+from placet.contracts.turns import Outcome
+from placet.messaging import Promise, promise
+
+
+class Recovery:
+    """Gives lost commands back where the connector's contract makes that harmless; else ends them as unknown (E4)."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def run_once(self) -> int:
+        """Mend what is there now; how many were found."""
+        lost = await self._store.leases_lost()
+        for lease in lost:
+            await self._mend(lease)
+        expired = await self._store.waiting_expired()
+        for subject in expired:
+            reason = "the time to run it is over"
+            await self._store.end_unclaimed(subject, "expired", reason, [_settled(subject, "expired", reason)])
+        return len(lost) + len(expired)
+
+    async def _mend(self, lease: LostLease) -> None:
+        subject = lease.subject
+        if domain.after_lost_lease(lease.fence, lease.may_replay) == "pending":
+            ready = promise(
+                "admission",
+                CommandReady(operation_id=subject.operation_id, action=subject.action),
+                tenant=subject.tenant,
+                conversation=subject.conversation_id,
+            )
+            await self._store.release(subject.tenant, subject.operation_id, lease.fence, [ready])
+            return
+        reason = "the worker that had the command was lost, and nothing tells whether it reached the provider"
+        report = CommandReported(
+            operation_id=subject.operation_id, fence=lease.fence, worker=lease.worker, outcome="unknown", reason=reason
+        )
+        await self._store.settle(subject.tenant, report, [_settled(subject, "unknown", reason)])
+
+
+def _settled(subject: Subject, outcome: Outcome, reason: str) -> Promise:
+    message = subject.settled(outcome, reason, domain.told(outcome, reason))
+    return promise("admission", message, tenant=subject.tenant, conversation=subject.conversation_id)

@@ -1,0 +1,20 @@
+"""Settings of admission."""
+
+from pydantic import Field, model_validator
+
+from placet.service.settings import DatabaseSettings
+
+
+class Settings(DatabaseSettings):
+    """Admission's own settings, all in seconds."""
+
+    lease_seconds: float = Field(30, gt=0, description="How long a claim is believed")
+    recovery_seconds: float = Field(1, gt=0, description="How often lost leases are looked for")
+    ask_seconds: float = Field(5, gt=0, description="How long an answer of another service is waited for")
+
+    @model_validator(mode="after")
+    def deadlines_fit(self) -> "Settings":
+        """A claim must outlive the check that comes before it, or every claim would be lost (DESIGN 5)."""
+        if self.ask_seconds >= self.lease_seconds:
+            raise ValueError("PLACET_ASK_SECONDS must be shorter than PLACET_LEASE_SECONDS")
+        return self

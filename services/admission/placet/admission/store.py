@@ -1,0 +1,210 @@
+"""Rows of the ledger. Nothing else in admission knows SQL."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+
+from placet.contracts.commands import CommandReported
+from placet.contracts.permissions import PermissionDecided
+from placet.contracts.turns import Outcome, ToolCallSettled
+from placet.messaging import Outbox, Promise
+from placet.service.database import Database, load_queries
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Which tool call a ledger row is about."""
+
+    tenant: str
+    operation_id: str
+    conversation_id: str
+    turn_id: str
+    tool_call_id: str
+    action: str
+
+    def settled(self, outcome: Outcome, reason: str, result: Any) -> ToolCallSettled:
+        """The message that ends the tool call."""
+        return ToolCallSettled(
+            turn_id=self.turn_id,
+            conversation_id=self.conversation_id,
+            tool_call_id=self.tool_call_id,
+            operation_id=self.operation_id,
+            outcome=outcome,
+            reason=reason,
+            result=result,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A checked tool call as it is recorded. Without canonical bytes it is a rejection."""
+
+    subject: Subject
+    reason: str = ""
+    digest: str | None = None
+    canonical: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledgered:
+    """A command as the ledger has it."""
+
+    subject: Subject
+    interrupt_id: str
+    digest: str
+    canonical: bytes
+    state: str
+    expired: bool
+    claimed_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LostLease:
+    """A command whose worker has gone silent."""
+
+    subject: Subject
+    fence: int
+    worker: str
+    may_replay: bool
+
+
+class Store:
+    """The command ledger."""
+
+    def __init__(self, database: Database, outbox: Outbox) -> None:
+        self._database = database
+        self._outbox = outbox
+        self._sql = load_queries("placet.admission")
+
+    async def propose(self, proposal: Proposal, promises: Sequence[Promise]) -> bool:
+        """Record a proposal once."""
+        subject = proposal.subject
+        row = await self._outbox.commit(
+            self._sql["propose"],
+            promises,
+            tenant=subject.tenant,
+            operation_id=subject.operation_id,
+            conversation_id=subject.conversation_id,
+            turn_id=subject.turn_id,
+            tool_call_id=subject.tool_call_id,
+            verdict="asked" if proposal.canonical else "rejected",
+            reason=proposal.reason,
+            action=subject.action,
+            digest=proposal.digest,
+            canonical=proposal.canonical,
+        )
+        return row["changed"]
+
+    async def admit(self, tenant: str, decided: PermissionDecided, promises: Sequence[Promise]) -> bool:
+        """Make an approved proposal a command."""
+        row = await self._outbox.commit(self._sql["admit"], promises, **_decision(tenant, decided))
+        return row["changed"]
+
+    async def refuse(self, tenant: str, decided: PermissionDecided, promises: Sequence[Promise]) -> bool:
+        """Record that a proposal was denied or expired."""
+        row = await self._outbox.commit(
+            self._sql["refuse"],
+            promises,
+            **_decision(tenant, decided),
+            state=decided.decision,
+            reason=decided.reason,
+        )
+        return row["changed"]
+
+    async def command(self, tenant: str, operation_id: str) -> Ledgered | None:
+        """A command of this tenant."""
+        row = await self._database.one(self._sql["command_by_id"], tenant=tenant, operation_id=operation_id)
+        return (
+            None
+            if row is None
+            else Ledgered(
+                subject=_subject(row, tenant),
+                interrupt_id=row["interrupt_id"],
+                digest=row["digest"],
+                canonical=row["canonical"],
+                state=row["state"],
+                expired=row["expired"],
+                claimed_by=row["claimed_by"],
+            )
+        )
+
+    async def claim(
+        self, tenant: str, operation_id: str, worker: str, lease_seconds: float, replay_seconds: int | None
+    ) -> int | None:
+        """Claim a pending command; its new fence, or None when somebody else has it or its time is over."""
+        row = await self._database.transition(
+            self._sql["claim"],
+            tenant=tenant,
+            operation_id=operation_id,
+            worker=worker,
+            lease_seconds=lease_seconds,
+            replay_seconds=replay_seconds,
+        )
+        return row["fence"]
+
+    async def end_unclaimed(self, subject: Subject, state: str, reason: str, promises: Sequence[Promise]) -> bool:
+        """End a command that may not be claimed any more."""
+        row = await self._outbox.commit(
+            self._sql["end_unclaimed"],
+            promises,
+            tenant=subject.tenant,
+            operation_id=subject.operation_id,
+            state=state,
+            reason=reason,
+        )
+        return row["changed"]
+
+    async def settle(self, tenant: str, report: CommandReported, promises: Sequence[Promise]) -> bool:
+        """Record a report, and end the command with it if its fence still counts."""
+        row = await self._outbox.commit(
+            self._sql["settle"],
+            promises,
+            tenant=tenant,
+            operation_id=report.operation_id,
+            fence=report.fence,
+            worker=report.worker,
+            requests=report.attempts,
+            state=report.outcome,
+            reason=report.reason,
+            receipt=report.receipt,
+            result=json.dumps(report.result),
+        )
+        return row["changed"]
+
+    async def release(self, tenant: str, operation_id: str, fence: int, promises: Sequence[Promise]) -> bool:
+        """Give a claim back."""
+        row = await self._outbox.commit(
+            self._sql["release"], promises, tenant=tenant, operation_id=operation_id, fence=fence
+        )
+        return row["changed"]
+
+    async def leases_lost(self) -> list[LostLease]:
+        """Commands whose lease is over, the longest first."""
+        rows = await self._database.all(self._sql["leases_lost"])
+        return [LostLease(_subject(row, row["tenant"]), row["fence"], row["claimed_by"], row["may_replay"]) for row in rows]
+
+    async def waiting_expired(self) -> list[Subject]:
+        """Commands that ran out of time before anybody claimed them."""
+        return [_subject(row, row["tenant"]) for row in await self._database.all(self._sql["waiting_expired"])]
+
+
+def _subject(row: asyncpg.Record, tenant: str) -> Subject:
+    return Subject(tenant, row["operation_id"], row["conversation_id"], row["turn_id"], row["tool_call_id"], row["action"])
+
+
+def _decision(tenant: str, decided: PermissionDecided) -> dict[str, str | datetime]:
+    return {
+        "tenant": tenant,
+        "operation_id": decided.operation_id,
+        "tool_call_id": decided.tool_call_id,
+        "interrupt_id": decided.interrupt_id,
+        "digest": decided.digest,
+        "policy_version": decided.policy_version,
+        "rule": decided.rule,
+        "decided_by": decided.decided_by,
+        "expires_at": decided.valid_until,
+    }

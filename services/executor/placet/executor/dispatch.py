@@ -1,0 +1,59 @@
+"""From a claim to a report: requests with one key, inside the lease, by the connector's contract."""
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from placet.canonical import CanonicalCommand
+from placet.executor.connector import Ambiguous, Connector, NotSent, Receipt, Refused
+from placet.service.crash import crash_point
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known after the requests of one claim."""
+
+    outcome: Literal["succeeded", "denied", "unknown", "not_sent"]
+    attempts: int
+    reason: str = ""
+    receipt: str | None = None
+    result: Any = None
+
+
+class Undecided(Exception):
+    """The effect is uncertain and the key may be replayed: no report; another claim will repeat the same request (E2)."""
+
+
+async def dispatch(connector: Connector, command: CanonicalCommand, key: str, *, seconds: float) -> Known:
+    """Call the provider until something is known, as long as a request may begin: `seconds` from now.
+
+    Raises Undecided when time runs out while a repetition would be harmless.
+    """
+    replay = connector.replay_seconds(command.action) is not None
+    end = asyncio.get_running_loop().time() + seconds
+    uncertain = ""
+    for attempt in range(1, 1000):
+        try:
+            crash_point("before_provider")
+            receipt = await connector.call(command, key)
+            crash_point("after_provider")
+            return _succeeded(receipt, attempt)
+        except Refused as refused:
+            return Known("denied", attempt, str(refused))
+        except Ambiguous as ambiguous:
+            if not replay:
+                return Known("unknown", attempt, str(ambiguous))
+            uncertain = str(ambiguous)
+        except NotSent as not_sent:
+            reason = str(not_sent)
+            if asyncio.get_running_loop().time() >= end and not uncertain:
+                return Known("not_sent", attempt, f"the provider could not be reached: {reason}")
+        if asyncio.get_running_loop().time() >= end:
+            break
+        await asyncio.sleep(min(2.0, 0.1 * 2**attempt) * random.uniform(0.8, 1.2))  # noqa: S311  jitter, no secret
+    raise Undecided(uncertain)
+
+
+def _succeeded(receipt: Receipt, attempts: int) -> Known:
+    return Known("succeeded", attempts, receipt=receipt.receipt, result=receipt.result)

@@ -1,0 +1,25 @@
+"""Settings of the executor, among them the credentials that no other service has."""
+
+from pydantic import Field, SecretStr, model_validator
+
+from placet.service.settings import ServiceSettings
+
+
+class Settings(ServiceSettings):
+    """The executor's own settings."""
+
+    crm_url: str = Field(pattern=r"^https?://.+", description="Address of the CRM")
+    crm_token: SecretStr = Field(description="Credential for the CRM")
+    crm_replay_seconds: int = Field(
+        86400, ge=0, description="How long the CRM honours a repeated idempotency key; 0 when it does not"
+    )
+    provider_seconds: float = Field(5, gt=0, description="How long one request to a provider may take")
+    dispatch_share: float = Field(0.6, gt=0, lt=1, description="The part of a lease in which requests may still begin")
+    ask_seconds: float = Field(8, gt=0, description="How long a claim is waited for")
+
+    @model_validator(mode="after")
+    def names_a_secret(self) -> "Settings":
+        """An empty credential would only fail at the first effect."""
+        if not self.crm_token.get_secret_value():
+            raise ValueError("PLACET_CRM_TOKEN must not be empty")
+        return self

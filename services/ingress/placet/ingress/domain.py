@@ -1,0 +1,71 @@
+"""Pure rules of ingress: what a request is, and what state a turn shows."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from placet.contracts.ids import Id
+
+ENDS = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
+
+
+class TurnRequest(BaseModel):
+    """The body of POST /v1/turns. A conversation that is not named is begun."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    conversation_id: Id | None = None
+    text: Annotated[str, Field(min_length=1, max_length=16000)]
+
+    def fingerprint(self) -> str:
+        """What must be the same when a key is used again."""
+        return hashlib.sha256(f"{self.conversation_id or ''}\n{self.text}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A turn that was accepted now, or by the same request before."""
+
+    turn_id: str
+    conversation_id: str
+    replayed: bool
+
+
+class Problem(Exception):
+    """Why a request is refused: an RFC 9457 problem. `code` is for machines, `path` says where in the body."""
+
+    def __init__(self, status: int, code: str, detail: str, path: str | None = None, **members: Any) -> None:
+        super().__init__(f"{status} {code}: {detail}")
+        self.status, self.code, self.detail, self.path, self.members = status, code, detail, path, members
+
+    def body(self) -> dict[str, Any]:
+        """The problem document."""
+        document: dict[str, Any] = {
+            "type": f"urn:placet:problem:{self.code}",
+            "title": self.code.replace("_", " "),
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+        }
+        return document | self.members | ({"path": self.path} if self.path else {})
+
+
+def shown_state(state: str, cards: list[str]) -> str:
+    """The state of a turn that users see, from the planner's news and the states of the turn's cards.
+
+    A card is often faster than the planner's own news, and so is its decision: what waits is what has an open card.
+    """
+    if state in ENDS or not cards:
+        return state
+    return "awaiting_approval" if "pending" in cards else "executing"
+
+
+def idempotency_key(header: str | None) -> str:
+    """The key of a request: a quoted string as the draft has it, or a bare one. Raises Problem."""
+    key = (header or "").strip().strip('"')
+    if not key:
+        raise Problem(400, "idempotency_key_required", "send an Idempotency-Key header, a fresh one for each new turn")
+    if len(key) > 255 or not key.isprintable() or not key.isascii():
+        raise Problem(400, "idempotency_key_invalid", "an Idempotency-Key has at most 255 printable ASCII characters")
+    return key

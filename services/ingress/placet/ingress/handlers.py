@@ -1,0 +1,60 @@
+"""What ingress does with each message: keep the read model, wake the viewers, accept what frontends ask over the broker."""
+
+from placet.auth import InvalidToken, Principal, Verifier
+from placet.contracts.ids import new_id
+from placet.contracts.permissions import PermissionDecided, PermissionRequested
+from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRequested
+from placet.ingress.domain import Accepted, Problem, TurnRequest
+from placet.ingress.live import Live
+from placet.ingress.store import Store
+from placet.messaging import Cause, promise
+
+
+class Handlers:
+    """One method per message."""
+
+    def __init__(self, store: Store, live: Live, verifier: Verifier) -> None:
+        self._store, self._live, self._verifier = store, live, verifier
+
+    async def on_turn_changed(self, news: TurnChanged, cause: Cause) -> None:
+        """The turn moved."""
+        if await self._store.apply_turn(cause.tenant, news):
+            await self._live.tell(cause.tenant, news.conversation_id)
+
+    async def on_permission_requested(self, card: PermissionRequested, cause: Cause) -> None:
+        """A card is out."""
+        if await self._store.show_card(cause.tenant, card):
+            await self._live.tell(cause.tenant, card.conversation_id)
+
+    async def on_permission_decided(self, decided: PermissionDecided, cause: Cause) -> None:
+        """A card is decided. What a rule decided had no card."""
+        if decided.decided_by.startswith("rule:"):
+            return
+        if await self._store.close_card(cause.tenant, decided):
+            await self._live.tell(cause.tenant, decided.conversation_id)
+
+    async def on_turn_requested(self, asked: TurnRequested, cause: Cause) -> None:
+        """A frontend asks for a turn over the broker (U2). Raises PermissionError when its person may not; it is parked."""
+        try:
+            who = await self._verifier.verify(asked.authorization)
+        except InvalidToken as invalid:
+            raise PermissionError(f"the person's token is not valid: {invalid}") from invalid
+        request = TurnRequest(conversation_id=asked.conversation_id, text=asked.text)
+        try:
+            await accept(self._store, who, asked.request_id, request)
+        except Problem as problem:
+            raise PermissionError(f"{problem.code}: {problem.detail}") from problem
+
+
+async def accept(store: Store, who: Principal, key: str, request: TurnRequest) -> Accepted:
+    """Accept a turn for a verified principal, from whichever door it came. Raises Problem."""
+    if not who.may("placet:turn.submit"):
+        raise Problem(403, "scope_missing", "the token lacks the scope placet:turn.submit")
+    turn = TurnAccepted(
+        turn_id=new_id("turn"),
+        conversation_id=request.conversation_id or new_id("conv"),
+        principal=who.subject,
+        text=request.text,
+    )
+    promised = promise("ingress", turn, tenant=who.tenant, conversation=turn.conversation_id)
+    return await store.accept(who, key, request.fingerprint(), turn, [promised])

@@ -1,0 +1,104 @@
+# redis leaves its keyword arguments untyped
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+"""Streams of events. The events are rows; Redis only wakes who waits for the next one, and may vanish at any time."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import redis.asyncio as redis
+import structlog
+from redis.exceptions import RedisError
+
+from placet.ingress.store import Store
+
+log = structlog.get_logger()
+
+PATIENCE_SECONDS = 5.0
+"""How long a viewer waits for a wake-up before it looks by itself: so long may news take while Redis is away."""
+
+
+class Live:
+    """Wakes the viewers of a conversation, in every instance."""
+
+    def __init__(self, url: str, prefix: str) -> None:
+        self._url, self._channel = url, f"{prefix}:news"
+        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+
+    async def start(self) -> None:
+        """Listen. Redis being away is no reason not to start."""
+        self._redis = redis.Redis.from_url(self._url, socket_connect_timeout=2, socket_timeout=2)
+        self._listener = asyncio.create_task(self._listen())
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        self._listener.cancel()
+        await asyncio.gather(self._listener, return_exceptions=True)
+        await self._redis.aclose()
+
+    async def tell(self, tenant: str, conversation_id: str) -> None:
+        """There is news in this conversation. Raises nothing: viewers look by themselves when Redis is away."""
+        self._wake(_name(tenant, conversation_id))
+        try:
+            await self._redis.publish(self._channel, _name(tenant, conversation_id))
+        except (RedisError, OSError) as error:
+            log.warning("live.unheard", action="live.unheard", error=str(error))
+
+    def _wake(self, name: str) -> None:
+        for event in self._waiting.get(name, ()):
+            event.set()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with self._redis.pubsub() as pubsub:
+                    await pubsub.subscribe(self._channel)
+                    while True:
+                        message: Any = await pubsub.get_message(ignore_subscribe_messages=True, timeout=1.0)
+                        if message is not None:
+                            self._wake(message["data"].decode())
+            except (RedisError, OSError) as error:
+                log.warning("live.deaf", action="live.deaf", error=str(error))
+                await asyncio.sleep(1)
+
+    @contextmanager
+    def _listening(self, name: str) -> Generator[asyncio.Event]:
+        event = asyncio.Event()
+        self._waiting[name].add(event)
+        try:
+            yield event
+        finally:
+            self._waiting[name].discard(event)
+            if not self._waiting[name]:
+                del self._waiting[name]
+
+    async def follow(
+        self, store: Store, tenant: str, conversation_id: str, after: int
+    ) -> AsyncGenerator[tuple[int, str, str] | None]:
+        """Every event behind `after`, once and in order, then each new one; None when a while has passed without any.
+
+        We listen before we read: what comes in between wakes us, so nothing falls into the gap (B01).
+        """
+        with self._listening(_name(tenant, conversation_id)) as woken:
+            while True:
+                woken.clear()
+                rows = await store.events_after(tenant, conversation_id, after)
+                for row in rows:
+                    after = row["event_id"]
+                    yield after, row["type"], row["data"]
+                if not rows and not await _within(woken, PATIENCE_SECONDS):
+                    yield None
+
+
+async def _within(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
+
+
+def _name(tenant: str, conversation_id: str) -> str:
+    return f"{tenant}/{conversation_id}"

@@ -1,0 +1,17 @@
+"""Settings of ingress."""
+
+from pydantic import Field
+
+from placet.service.settings import AuthSettings, DatabaseSettings
+
+
+class Settings(DatabaseSettings, AuthSettings):
+    """Ingress's own settings."""
+
+    redis_url: str = Field(pattern=r"^rediss?://.+", description="Where viewers of streams are woken")
+    redis_prefix: str = Field("placet", description="What stands before every Redis name")
+    audience: str = Field("placet", description="Audience of clients' tokens")
+    http_host: str = Field("127.0.0.1", description="Address to listen on")
+    http_port: int = Field(8080, ge=0, le=65535, description="Port to listen on")
+    answer_seconds: float = Field(10, gt=0, description="How long a decision's reply is waited for before 202")
+    max_body: int = Field(65536, ge=1024, description="Bytes of a request's body at most")

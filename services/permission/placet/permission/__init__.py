@@ -1,0 +1,1 @@
+"""Permission: policy, cards, decisions. The owner of the approvals database; it runs nothing."""

@@ -1,0 +1,39 @@
+"""The planner put together: the only place that opens pools, brokers and clients."""
+
+from collections.abc import Sequence
+
+import yaml
+from pydantic import ValidationError
+
+from placet.contracts.permissions import PermissionRequested
+from placet.contracts.turns import ToolCallSettled, TurnAccepted
+from placet.messaging import Consumer, DatabaseParking, Outbox, Publisher
+from placet.planner.handlers import Handlers
+from placet.planner.scripted import ScriptedModel, load_scripts
+from placet.planner.settings import Settings
+from placet.planner.store import Store
+from placet.service.database import Database
+from placet.service.runner import Alarm, Part
+from placet.service.settings import load_settings, readable_file, refuse_setting
+
+
+def build(alarm: Alarm) -> Sequence[Part]:
+    """The parts of the planner, in the order in which they start."""
+    settings = load_settings(Settings)
+    database = Database(settings.database_url, size=settings.database_pool)
+    publisher = Publisher("planner", settings.amqp_url)
+    outbox = Outbox(database, publisher)
+    store = Store(database, outbox)
+    handlers = Handlers(store, _model(settings), attempts=settings.model_attempts, seconds=settings.model_seconds)
+    consumer = Consumer.of("planner", settings, DatabaseParking(database), publisher, alarm)
+    consumer.on(TurnAccepted, handlers.on_turn_accepted)
+    consumer.on(PermissionRequested, handlers.on_permission_requested)
+    consumer.on(ToolCallSettled, handlers.on_tool_call_settled)
+    return [database, publisher, outbox, consumer]
+
+
+def _model(settings: Settings) -> ScriptedModel:
+    try:
+        return ScriptedModel(load_scripts(readable_file("PLACET_SCRIPT_FILE", settings.script_file)))
+    except (yaml.YAMLError, ValidationError) as error:
+        refuse_setting("PLACET_SCRIPT_FILE", f"{settings.script_file}: {error}")

@@ -1,0 +1,91 @@
+"""The scripted model: says what a script holds, so that everything runs without a key (U6).
+
+A user's message that begins with `!script ` brings its own steps as JSON; else the first script whose `when` stands in
+the message is played. The step is found by counting the replies since that message, so nothing is held in memory.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from placet.planner.model import CallAsked, ModelFailed, Reply, Said
+
+INLINE = "!script "
+
+
+class ScriptedCall(BaseModel):
+    """A call of a step. `raw` is sent as it is, for arguments that are not proper JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    raw: str | None = None
+    hint: str = ""
+
+
+class Step(BaseModel):
+    """One reply."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    say: str = ""
+    calls: tuple[ScriptedCall, ...] = ()
+
+    def reply(self) -> Reply:
+        """The step as the model's reply."""
+        return Reply(
+            self.say,
+            tuple(
+                CallAsked(
+                    call.hint or f"call_{index}", call.tool, call.raw or json.dumps(call.arguments, ensure_ascii=False)
+                )
+                for index, call in enumerate(self.calls)
+            ),
+        )
+
+
+class Script(BaseModel):
+    """The replies to messages that hold `when`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    when: str
+    steps: list[Step] = Field(min_length=1)
+
+
+_SCRIPTS = TypeAdapter(list[Script])
+_STEPS = TypeAdapter(list[Step])
+
+
+def load_scripts(path: Path) -> list[Script]:
+    """The scripts of a file. Raises OSError, yaml.YAMLError or pydantic.ValidationError."""
+    return _SCRIPTS.validate_python(yaml.safe_load(path.read_text("utf-8")))
+
+
+class ScriptedModel:
+    """A model whose every answer is known."""
+
+    name = "scripted"
+
+    def __init__(self, scripts: Sequence[Script]) -> None:
+        self._scripts = scripts
+
+    async def ask(self, transcript: Sequence[Said]) -> Reply:
+        """The next step of the script that the last user message chose. Raises ModelFailed when there is none."""
+        last = max(index for index, said in enumerate(transcript) if said.role == "user")
+        done = sum(said.role == "assistant" for said in transcript[last:])
+        steps = self._steps(transcript[last].text)
+        if done >= len(steps):
+            raise ModelFailed(f"the script has {len(steps)} steps, and all have been said")
+        return steps[done].reply()
+
+    def _steps(self, text: str) -> list[Step]:
+        if text.startswith(INLINE):
+            try:
+                return _STEPS.validate_json(text.removeprefix(INLINE))
+            except ValueError as error:
+                raise ModelFailed(f"the script in the message cannot be read: {error}") from error
+        chosen = next((script for script in self._scripts if script.when.lower() in text.lower()), None)
+        return chosen.steps if chosen else [Step(say="I have no script for that. Ask me to add a note to a customer.")]

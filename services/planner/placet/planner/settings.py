@@ -1,0 +1,17 @@
+"""Settings of the planner."""
+
+from importlib.resources import files
+
+from pydantic import Field
+
+from placet.service.settings import DatabaseSettings
+
+SHIPPED_SCRIPT = str(files("placet.planner") / "scripts" / "demo.yaml")
+
+
+class Settings(DatabaseSettings):
+    """The planner's own settings."""
+
+    script_file: str = Field(SHIPPED_SCRIPT, description="What the scripted model says")
+    model_attempts: int = Field(3, ge=1, le=10, description="How often a step asks the model before the turn fails")
+    model_seconds: float = Field(120, gt=0, description="How long the model may take for one answer")
