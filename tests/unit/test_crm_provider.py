@@ -198,9 +198,7 @@ async def test_a_key_cannot_be_used_for_another_request(crm: httpx2.AsyncClient)
 
 async def test_tenants_do_not_share_keys(crm: httpx2.AsyncClient) -> None:
     await add_note(crm)
-    other = await crm.post(
-        "/tenants/acme/customers/C-42/notes", json={"body": "Hello"}, headers={"Idempotency-Key": "op-1"}
-    )
+    other = await crm.post("/tenants/acme/customers/C-42/notes", json={"body": "Hello"}, headers={"Idempotency-Key": "op-1"})
     assert other.status_code == 201
     assert "idempotent-replayed" not in other.headers
     assert (await crm.get("/tenants/t2/operations/op-1")).status_code == 404

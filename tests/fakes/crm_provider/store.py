@@ -165,14 +165,10 @@ class CrmStore:
 
     def _record(self, status: int, customer: Customer, operation: Operation, note: Note) -> Answer:
         customer.revision += 1
-        self.effects.append(
-            Effect(operation.tenant, operation.key, operation.kind, customer.id, operation.payload, note.id)
-        )
+        self.effects.append(Effect(operation.tenant, operation.key, operation.kind, customer.id, operation.payload, note.id))
         receipt = f"rcpt_{uuid4().hex}"
         revision = customer.revision
-        return Answer(
-            status, {"receipt": receipt, "note_id": note.id, "customer_id": customer.id, "revision": revision}
-        )
+        return Answer(status, {"receipt": receipt, "note_id": note.id, "customer_id": customer.id, "revision": revision})
 
 
 def new_customer(customer_id: str, name: str) -> Customer:

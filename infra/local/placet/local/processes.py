@@ -81,11 +81,8 @@ class Process:
         self._popen.send_signal(number)
 
     async def ended(self, within: float = 30.0) -> int:
-        """The exit status, once it has ended by itself. Raises TimeoutError."""
-        async with asyncio.timeout(within):
-            while (status := self.returncode) is None:
-                await asyncio.sleep(0.01)
-        return status
+        """The exit status, once it has ended by itself. Raises subprocess.TimeoutExpired."""
+        return await asyncio.to_thread(self._popen.wait, within)
 
     async def terminate(self) -> int:
         """SIGTERM, and the exit status; SIGKILL when that does not help in time."""
@@ -93,7 +90,7 @@ class Process:
             self._popen.terminate()
         try:
             return await self.ended(25)
-        except TimeoutError:
+        except subprocess.TimeoutExpired:
             self.kill()
             return -signal.SIGKILL
 

@@ -31,8 +31,8 @@ class System:
         self._jwks = self.issuer.write_jwks(folder / "jwks.json")
         self._crm_token = secrets.token_hex(16)
         self._http_port: int = 0
-        self.url = ""
-        self.provider_url = ""
+        self.url: str = ""
+        self.provider_url: str = ""
 
     async def start_provider(self) -> None:
         """Start the demonstration CRM."""
@@ -77,7 +77,7 @@ class System:
         await asyncio.gather(*(self.services[name].said("service.started") for name in names or SERVICES))
         if not names or "ingress" in names:
             self.url = (await self.services["ingress"].said("http.listening"))["url"]
-            self._http_port = urlsplit(self.url).port or 0
+            self._http_port = int(self.url.rpartition(":")[2])
 
     def kill(self, *names: str) -> None:
         """SIGKILL services (all, when none is named)."""

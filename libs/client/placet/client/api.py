@@ -1,0 +1,122 @@
+"""The HTTP API as Python calls. The same requests are safe to send again: turns by their key, decisions by nature."""
+
+import json
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+
+ENDS = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
+"""The states in which a turn has ended."""
+
+
+class Refused(Exception):
+    """The API refused a request; `problem` is its RFC 9457 document."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(f"{status} {problem.get('code', '')}: {problem.get('detail', '')}")
+        self.status, self.problem = status, problem
+
+    @property
+    def code(self) -> str:
+        """The problem's code, for machines."""
+        return str(self.problem.get("code", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a conversation. `id` is what a later request may go on after."""
+
+    id: int
+    type: str
+    data: dict[str, Any]
+
+
+class Client:
+    """One person's view of one Placet: their address, their token. An async context manager."""
+
+    def __init__(self, url: str, token: str, *, timeout: float = 30.0) -> None:
+        self._http = httpx2.AsyncClient(base_url=url, timeout=timeout, headers={"Authorization": f"Bearer {token}"})
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    async def submit(self, text: str, *, conversation_id: str | None = None, key: str | None = None) -> dict[str, Any]:
+        """Ask for a turn; `turn_id` and `conversation_id`. Give a `key` of your own to be able to send it again.
+
+        Raises Refused.
+        """
+        body = {"text": text} | ({"conversation_id": conversation_id} if conversation_id else {})
+        headers = {"Idempotency-Key": key or secrets.token_hex(16)}
+        return _read(await self._http.post("/v1/turns", json=body, headers=headers))
+
+    async def conversation(self, conversation_id: str) -> dict[str, Any]:
+        """A conversation of one's own: state, turns, messages, cards. Raises Refused."""
+        return _read(await self._http.get(f"/v1/conversations/{conversation_id}"))
+
+    async def approvals(self) -> AsyncIterator[dict[str, Any]]:
+        """The tenant's open cards, oldest first. Raises Refused."""
+        cursor: str | None = None
+        while True:
+            page = _read(await self._http.get("/v1/approvals", params={"cursor": cursor} if cursor else {}))
+            for item in page["items"]:
+                yield item
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    async def approval(self, interrupt_id: str) -> dict[str, Any]:
+        """One card of the tenant. Raises Refused."""
+        return _read(await self._http.get(f"/v1/approvals/{interrupt_id}"))
+
+    async def decide(self, interrupt_id: str, decision: str, digest: str, *, comment: str = "") -> dict[str, Any]:
+        """Answer a card: `approve` or `deny` what has this digest; the decision that stands. Raises Refused."""
+        answer = {"decision": decision, "digest": digest} | ({"comment": comment} if comment else {})
+        return await self.answer(interrupt_id, answer)
+
+    async def answer(self, interrupt_id: str, answer: Any) -> dict[str, Any]:
+        """Answer a card with any JSON; what does not fit its response schema is refused. Raises Refused."""
+        return _read(await self._http.post(f"/v1/approvals/{interrupt_id}/decision", json=answer))
+
+    async def events(self, conversation_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """The events of a conversation from behind `after`, then live, for as long as the connection lasts.
+
+        Raises Refused. Go on after the last id when the connection breaks: nothing is missed and nothing comes twice.
+        """
+        headers = {"Last-Event-ID": str(after)}
+        path = f"/v1/conversations/{conversation_id}/events"
+        async with self._http.stream("GET", path, headers=headers, timeout=None) as response:
+            if not response.is_success:
+                await response.aread()
+                _read(response)
+            async for event in _events(response):
+                yield event
+
+
+def _read(response: httpx2.Response) -> dict[str, Any]:
+    try:
+        body = response.json()
+    except ValueError:
+        body = {"code": "unreadable", "detail": response.text[:200]}
+    if not response.is_success:
+        raise Refused(response.status_code, body)
+    return body
+
+
+async def _events(response: httpx2.Response) -> AsyncGenerator[Event]:
+    fields: dict[str, str] = {}
+    async for line in response.aiter_lines():
+        name, _, value = line.partition(": ")
+        if line:
+            fields[name] = value
+        elif "data" in fields:
+            yield Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
+            fields = {}

@@ -1,0 +1,32 @@
+"""What every test may use: the backing services of the run, and the whole system on them, started once."""
+
+from collections.abc import AsyncGenerator, Generator
+
+import pytest
+from world import World
+
+from placet.local.backing import Backing
+from placet.local.backing import backing as find_backing
+from placet.local.system import System
+from placet.local.system import system as run_system
+
+
+@pytest.fixture(scope="session")
+def backing() -> Generator[Backing]:
+    """RabbitMQ, PostgreSQL and Redis, found or started."""
+    with find_backing() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+async def placet(backing: Backing) -> AsyncGenerator[System]:
+    """Five services and the provider, shared by every test that does not break them."""
+    async with run_system(backing) as running:
+        yield running
+
+
+@pytest.fixture
+async def world(placet: System) -> AsyncGenerator[World]:
+    """The people of the shared fixture, in tenants that no other test has."""
+    async with World(placet) as made:
+        yield made
