@@ -47,7 +47,7 @@ contracts-check: setup ## regenerate and compare; refuse an incompatible change 
 	@$(PY) -m placet.contracts check
 
 bench: setup ## measure gated and ungated cycles beside the raw floor
-	@$(PY) -m placet.local exec --durable -- $(PY) tests/bench
+	@$(PY) tests/bench
 
 coverage-of-requirements: setup ## list the requirements that no test names
 	@$(PY) tests/requirements.py

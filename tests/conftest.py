@@ -30,3 +30,4 @@ async def world(placet: System) -> AsyncGenerator[World]:
     """The people of the shared fixture, in tenants that no other test has."""
     async with World(placet) as made:
         yield made
+    await placet.mend()

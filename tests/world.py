@@ -90,8 +90,8 @@ class World:
         """The conversation once its last turn is in this state."""
 
         async def look() -> Json | None:
-            view = await (who or self.alice).conversation(turn["conversation_id"])
-            return view if view["state"] == state else None
+            view = await self._view(turn, who)
+            return view if view and view["state"] == state else None
 
         return await wait_until(look, f"{turn['turn_id']} is {state}", within=within)
 
@@ -99,11 +99,18 @@ class World:
         """The open cards of the conversation, once there are so many."""
 
         async def look() -> list[Json] | None:
-            view = await (who or self.alice).conversation(turn["conversation_id"])
-            pending = [card["card"] for card in view["cards"] if card["state"] == "pending"]
+            view = await self._view(turn, who)
+            pending = [card["card"] for card in view["cards"] if card["state"] == "pending"] if view else []
             return pending if len(pending) >= count else None
 
         return await wait_until(look, f"{count} open cards in {turn['conversation_id']}", within=within)
+
+    async def _view(self, turn: Json, who: Client | None) -> Json | None:
+        """The conversation, or nothing while the API is down: people load the page again."""
+        try:
+            return await (who or self.alice).conversation(turn["conversation_id"])
+        except httpx2.TransportError:
+            return None
 
     async def card(self, turn: Json, *, who: Client | None = None) -> Json:
         """The one open card of the conversation."""

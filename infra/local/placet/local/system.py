@@ -17,7 +17,10 @@ from placet.local.issuer import ISSUER, Issuer
 from placet.local.processes import Process, service_command
 from placet.local.run import DATABASES, Run
 
-PROVIDER = Path(__file__).resolve().parents[4] / "tests" / "fakes" / "crm_provider"
+TESTS = Path(__file__).resolve().parents[4] / "tests"
+"""The checkout's tests: the doubles of the outside world live there."""
+
+PROVIDER = TESTS / "fakes" / "crm_provider"
 
 
 class System:
@@ -79,6 +82,24 @@ class System:
             self.url = (await self.services["ingress"].said("http.listening"))["url"]
             self._http_port = int(self.url.rpartition(":")[2])
 
+    async def start_copy(self, service: str, name: str, **more: str) -> None:
+        """Start one more instance of a service, under a name of its own, and wait until it is ready."""
+        log = self.folder / f"{name}.log"
+        self.services[name] = Process(name, service_command(service), self.environment(service) | more, log)
+        await self.services[name].said("service.started")
+
+    async def mend(self) -> None:
+        """Start again every service that has ended."""
+        ended = [name for name in SERVICES if self.services[name].returncode is not None]
+        if ended:
+            await self.start(*ended)
+
+    @property
+    def admin_amqp_url(self) -> str:
+        """The administrator's login, in the run's vhost."""
+        parts = urlsplit(self.backing.amqp_url)
+        return urlunsplit((parts.scheme, parts.netloc, f"/{self.run.vhost}", parts.query, ""))
+
     def kill(self, *names: str) -> None:
         """SIGKILL services (all, when none is named)."""
         for name in names or SERVICES:
@@ -116,6 +137,9 @@ async def system(
 
 async def _prepare(backing: Backing, run: Run) -> None:
     topology = definitions(vhost=run.vhost, user_prefix=run.user_prefix, password_of=run.password)
+    administrator = urlsplit(backing.amqp_url).username
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    topology["permissions"].append({"user": administrator, "vhost": run.vhost} | everything)
     await asyncio.gather(
         asyncio.to_thread(backing.broker.import_definitions, topology), create_databases(backing.postgres_url, run)
     )

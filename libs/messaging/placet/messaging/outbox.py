@@ -27,7 +27,7 @@ LINGER_SECONDS = 0.2
 class Outbox:
     """Commits state and promises together, then keeps the promises."""
 
-    def __init__(self, database: Database, publisher: Publisher, *, grace: float = 5.0, every: float = 1.0) -> None:
+    def __init__(self, database: Database, publisher: Publisher, *, grace: float, every: float = 1.0) -> None:
         self._database = database
         self._publisher = publisher
         self._queries = load_queries("placet.messaging")
@@ -53,9 +53,9 @@ class Outbox:
 
     async def commit(self, transition: Query, promises: Sequence[Promise] = (), **values: Any) -> asyncpg.Record:
         """Run a transition that takes `:promises` and answers `changed`; when it changed something, publish them."""
-        crash_point("before_commit")
+        crash_point("before_commit", transition.name)
         row = await self._database.transition(transition, promises=list(promises), **values)
-        crash_point("after_commit")
+        crash_point("after_commit", transition.name)
         if row["changed"] and promises:
             self._fresh.extend(promises)
             if self._publishing is None:

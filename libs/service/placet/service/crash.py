@@ -1,4 +1,5 @@
-"""Named places where a test may kill the process for real: `PLACET_CRASH_AT=admission:permission.decided.v1:after_commit`.
+"""Named places where a test may kill the process for real:
+`PLACET_CRASH_AT=admission:permission.decided.v1:after_commit.admit`.
 
 One function, no state but the environment read at start, no cost when it is not set.
 """
@@ -19,7 +20,7 @@ def handling(place: str) -> None:
         _handling.set(place)
 
 
-def crash_point(moment: str) -> None:
-    """Die here, as if killed, when the environment names this place and moment."""
-    if _crash_at and _crash_at == f"{_handling.get()}:{moment}":
+def crash_point(moment: str, about: str = "") -> None:
+    """Die here, as if killed, when the environment names this place and moment (and what it is about, after a dot)."""
+    if _crash_at and _crash_at == f"{_handling.get()}:{moment}{'.' * bool(about)}{about}":
         os._exit(CRASHED)

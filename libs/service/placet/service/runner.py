@@ -12,8 +12,9 @@ import structlog
 import uvloop
 from asyncpg import PostgresError
 
+from placet.service.health import Health
 from placet.service.logs import start_logging
-from placet.service.migrations import load_migrations, migrate, pending
+from placet.service.migrations import load_migrations, migrate
 from placet.service.settings import MigrationSettings, ServiceSettings, load_settings
 from placet.telemetry import start_telemetry, stop_telemetry
 
@@ -30,10 +31,6 @@ class Part(Protocol):
     async def stop(self) -> None:
         """Finish what is under way, and return."""
         ...
-
-
-class Fatal(Exception):
-    """A part can no longer do its work; the process ends, for its supervisor to start it again."""
 
 
 class Alarm:
@@ -72,10 +69,10 @@ def main(service: str, build: Build, settings: type[ServiceSettings], migrations
         return
     start_logging(service, loaded.log_level)
     start_telemetry(service)
-    sys.exit(uvloop.run(serve(service, build)))
+    sys.exit(uvloop.run(serve(service, build, loaded)))
 
 
-async def serve(service: str, build: Build) -> int:
+async def serve(service: str, build: Build, settings: ServiceSettings) -> int:
     """Run the parts until a signal (0) or until one of them raises the alarm (1)."""
     alarm = Alarm()
     stop = asyncio.Event()
@@ -83,11 +80,16 @@ async def serve(service: str, build: Build) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         async with AsyncExitStack() as started:
-            for part in build(alarm):
+            health = Health()
+            watched = [health.server(settings.health_host, settings.health_port)] if settings.health_port else []
+            for part in (*watched, *build(alarm)):
                 await part.start()
                 started.push_async_callback(part.stop)
+            health.ready = True
             log.info("service.started", action="service.started", service=service)
-            return await _until(stop, alarm)
+            ended = await _until(stop, alarm)
+            health.ready = False
+            return ended
     finally:
         log.info("service.stopped", action="service.stopped", service=service)
         stop_telemetry()
@@ -142,6 +144,3 @@ class Loop:
         """End after the step under way."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-
-
-__all__ = ["Alarm", "Fatal", "Loop", "Part", "main", "pending", "serve"]

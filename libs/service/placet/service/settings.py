@@ -19,6 +19,7 @@ class ServiceSettings(BaseSettings):
     amqp_url: str = Field(pattern=r"^amqps?://.+", description="Login of this service's own broker user, with vhost")
     amqp_user_prefix: str = Field("", description="What stands before the name of every broker user of this system")
     prefetch: int = Field(64, ge=1, le=1000, description="Deliveries in work at once")
+    health_host: str = Field("127.0.0.1", description="Address of the health port")
     health_port: int | None = Field(None, ge=1, le=65535, description="Serve /healthz and /readyz on this port")
     log_level: str = Field("info", pattern="^(debug|info|warning|error)$")
 
@@ -27,6 +28,7 @@ class DatabaseSettings(ServiceSettings):
     """A service that owns a database."""
 
     database_url: str = Field(pattern=r"^postgres(ql)?://.+", description="Login of the service's own role")
+    relay_grace_seconds: float = Field(5, gt=0, description="How old a promise must be before the relay keeps it")
     database_pool: int = Field(4, ge=1, le=50, description="Connections at most")
 
 

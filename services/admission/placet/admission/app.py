@@ -21,7 +21,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     settings = load_settings(Settings)
     database = Database(settings.database_url, size=settings.database_pool)
     publisher = Publisher("admission", settings.amqp_url)
-    outbox = Outbox(database, publisher)
+    outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     requester = Requester("admission", settings.amqp_url, user_prefix=settings.amqp_user_prefix)
     store = Store(database, outbox)
     proposals = Proposals(store, requester, ask_seconds=settings.ask_seconds)

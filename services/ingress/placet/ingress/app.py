@@ -8,12 +8,12 @@ from placet.contracts.turns import TurnChanged, TurnRequested
 from placet.ingress.handlers import Handlers
 from placet.ingress.http import Api
 from placet.ingress.live import Live
-from placet.ingress.server import Server
 from placet.ingress.settings import Settings
 from placet.ingress.store import Store
 from placet.messaging import Consumer, DatabaseParking, Outbox, Publisher, Requester
 from placet.service.database import Database
 from placet.service.runner import Alarm, Part
+from placet.service.server import Server
 from placet.service.settings import load_settings
 
 
@@ -22,7 +22,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     settings = load_settings(Settings)
     database = Database(settings.database_url, size=settings.database_pool)
     publisher = Publisher("ingress", settings.amqp_url)
-    outbox = Outbox(database, publisher)
+    outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     requester = Requester("ingress", settings.amqp_url, user_prefix=settings.amqp_user_prefix)
     store = Store(database, outbox)
     live = Live(settings.redis_url, settings.redis_prefix)

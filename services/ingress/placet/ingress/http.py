@@ -20,6 +20,7 @@ from placet.ingress.handlers import accept
 from placet.ingress.live import Live
 from placet.ingress.store import Store
 from placet.messaging import NoAnswer, Requester
+from placet.service.crash import handling
 from placet.telemetry import annotate, edge_span
 
 B = TypeVar("B", bound=BaseModel)
@@ -59,6 +60,7 @@ class Api:
 
     async def post_turn(self, request: Request) -> Response:
         """Accept a turn. 202 with its ids; the same key and body again get the same answer."""
+        handling("ingress:POST /v1/turns")
         caller = await self._caller(request)
         key = idempotency_key(request.headers.get("idempotency-key"))
         asked = self._valid(TurnRequest, await self._body(request))

@@ -25,7 +25,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
         refuse_setting("PLACET_POLICY_FILE", f"{settings.policy_file}: {bad}")
     database = Database(settings.database_url, size=settings.database_pool)
     publisher = Publisher("permission", settings.amqp_url)
-    outbox = Outbox(database, publisher)
+    outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)
     keys = KeySource(settings.auth_jwks)
     verifier = Verifier(keys, issuer=settings.auth_issuer, audience=settings.decision_audience)

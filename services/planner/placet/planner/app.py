@@ -22,7 +22,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     settings = load_settings(Settings)
     database = Database(settings.database_url, size=settings.database_pool)
     publisher = Publisher("planner", settings.amqp_url)
-    outbox = Outbox(database, publisher)
+    outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)
     handlers = Handlers(store, _model(settings), attempts=settings.model_attempts, seconds=settings.model_seconds)
     consumer = Consumer.of("planner", settings, DatabaseParking(database), publisher, alarm)

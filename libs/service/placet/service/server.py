@@ -1,13 +1,13 @@
-"""The HTTP server as a part of the service: it starts last and stops first."""
+"""An HTTP server as a part of a service."""
 
 import asyncio
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import structlog
 import uvicorn
-from fastapi import FastAPI
 
 log = structlog.get_logger()
 
@@ -22,7 +22,9 @@ class _Uvicorn(uvicorn.Server):
 class Server:
     """uvicorn inside our own loop, without its signal handling."""
 
-    def __init__(self, app: FastAPI, host: str, port: int) -> None:
+    def __init__(self, app: Any, host: str, port: int, *, name: str = "http") -> None:
+        """Serve an ASGI application; port 0 takes a free one, and the log says which."""
+        self._name = name
         self._listener = (host, port)
         self._server = _Uvicorn(
             uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, lifespan="off")
@@ -33,7 +35,7 @@ class Server:
         listener = socket.create_server(self._listener)
         host, port = listener.getsockname()[:2]
         self._task = asyncio.create_task(self._server.serve([listener]))
-        log.info("http.listening", action="http.listening", url=f"http://{host}:{port}")
+        log.info(f"{self._name}.listening", action=f"{self._name}.listening", url=f"http://{host}:{port}")
 
     async def stop(self) -> None:
         """Finish the requests under way; streams are cut, and clients come back with Last-Event-ID."""
