@@ -1,0 +1,147 @@
+"""What time and the outside world do to a gated call: expiry, revocation, lost answers, a provider that forgets keys."""
+
+from pathlib import Path
+
+import pytest
+from world import Json, World, create, delete, results, script
+
+from placet.client import Refused
+from placet.testing import wait_until
+
+WITHOUT_NOTES = Path(__file__).parent / "policy_without_notes.yaml"
+
+
+async def _approved(world: World, body: str = "hello") -> Json:
+    turn = await world.alice.submit(script([create(body)], "done"))
+    await world.approve(await world.card(turn))
+    return turn
+
+
+@pytest.mark.req("P7", "T5")
+async def test_an_unanswered_question_expires_by_nobody(world: World) -> None:
+    turn = await world.alice.submit(script([delete("note-1")], "done"))
+    card = await world.card(turn)
+    view = await world.state(turn, "completed")
+    assert [(each["state"], each["decided_by"]) for each in view["cards"]] == [("expired", "")]
+    assert [message["outcome"] for message in results(view)] == ["expired"]
+    assert "may be asked for again" in results(view)[0]["text"]
+    with pytest.raises(Refused) as refused:
+        await world.approve(card)
+    assert (refused.value.status, refused.value.code) == (409, "expired")
+    assert await world.effects() == []
+
+
+@pytest.mark.req("A7")
+async def test_a_policy_that_changed_after_the_approval_stops_the_dispatch(world: World) -> None:
+    turn = await world.alice.submit(script([create("hello")], "done"))
+    card = await world.card(turn)
+    world.system.kill("executor")
+    await world.approve(card)
+    await world.system.stop("permission")
+    await world.system.start("permission", PLACET_POLICY_FILE=str(WITHOUT_NOTES))
+    await world.system.start("executor")
+    view = await world.state(turn, "completed")
+    await world.system.stop("permission")
+    assert [message["outcome"] for message in results(view)] == ["denied"]
+    assert "notes are closed" in results(view)[0]["text"]
+    assert await world.requests("POST") == []
+
+
+@pytest.mark.req("A7")
+async def test_without_an_answer_of_permission_nothing_is_dispatched(world: World) -> None:
+    turn = await world.alice.submit(script([create("hello")], "done"))
+    card = await world.card(turn)
+    world.system.kill("executor")
+    await world.approve(card)
+    world.system.kill("permission")
+    await world.system.start("executor")
+
+    async def refused() -> bool:
+        lines = world.system.services["executor"].lines()
+        return any(line["action"] == "message.waits" and "NoAnswer" in line["error"] for line in lines)
+
+    await wait_until(refused, "the executor has asked for a claim and got no answer")
+    assert await world.requests("POST") == []
+    await world.system.start("permission")
+    await world.state(turn, "completed", within=60)
+    assert len(await world.effects()) == 1
+
+
+@pytest.mark.req("E2", "E4", "A9")
+@pytest.mark.parametrize("fault", [{"drop_responses": 1}, {"error_after_effect": 1}, {"garbage_responses": 1}])
+async def test_a_lost_answer_is_asked_for_again_under_the_same_key(world: World, fault: Json) -> None:
+    await world.fault(**fault)
+    turn = await _approved(world)
+    view = await world.state(turn, "completed")
+    assert [message["outcome"] for message in results(view)] == ["succeeded"]
+    (effect,) = await world.effects()
+    sent = await world.requests("POST")
+    assert len(sent) == 2
+    assert {asked["operation_key"] for asked in sent} == {effect["operation_key"]}
+
+
+@pytest.mark.req("E3", "E4")
+async def test_a_lost_answer_of_a_provider_that_forgets_keys_ends_unknown(world: World) -> None:
+    await world.system.stop("executor")
+    await world.system.start("executor", PLACET_CRM_REPLAY_SECONDS="0")
+    await world.fault(drop_responses=1, forget_keys=True)
+    turn = await _approved(world)
+    view = await world.state(turn, "completed")
+    await world.system.stop("executor")
+    assert [message["outcome"] for message in results(view)] == ["unknown"]
+    assert "may or may not have been executed" in results(view)[0]["text"]
+    assert (len(await world.effects()), len(await world.requests("POST"))) == (1, 1)
+
+
+@pytest.mark.req("E4", "A6")
+async def test_a_worker_lost_at_a_provider_that_forgets_keys_ends_unknown(world: World) -> None:
+    point = "executor:command.ready.v1:after_provider"
+    await world.system.stop("executor")
+    await world.system.start("executor", PLACET_CRM_REPLAY_SECONDS="0", PLACET_CRASH_AT=point)
+    await world.fault(forget_keys=True)
+    turn = await _approved(world)
+    await world.system.services["executor"].ended()
+    await world.system.start("executor", PLACET_CRM_REPLAY_SECONDS="0")
+    view = await world.state(turn, "completed")
+    await world.system.stop("executor")
+    assert [message["outcome"] for message in results(view)] == ["unknown"]
+    assert len(await world.effects()) == 1
+
+
+@pytest.mark.req("E5")
+async def test_a_resource_that_moved_since_the_approval_is_not_touched(world: World) -> None:
+    turn = await world.alice.submit(script([create("hello")], "done"))
+    card = await world.card(turn)
+    moved = await world.provider.put(f"/_control/customers/{world.tenant}/C-42", json={"status": "closed"})
+    moved.raise_for_status()
+    await world.approve(card)
+    view = await world.state(turn, "completed")
+    assert [message["outcome"] for message in results(view)] == ["denied"]
+    assert "precondition_failed" in results(view)[0]["text"]
+    assert await world.effects() == []
+
+
+@pytest.mark.req("E4")
+async def test_a_provider_that_refuses_is_a_denial_and_never_unknown(world: World) -> None:
+    await world.fault(refuse_status=422)
+    turn = await _approved(world)
+    view = await world.state(turn, "completed")
+    assert [message["outcome"] for message in results(view)] == ["denied"]
+    assert (await world.effects(), len(await world.requests("POST"))) == ([], 1)
+
+
+@pytest.mark.req("A6", "E2")
+async def test_a_provider_that_is_slow_for_longer_than_a_lease_gets_one_effect(world: World) -> None:
+    turn = await world.alice.submit(script([create("hello")], "done"))
+    card = await world.card(turn)
+    await world.fault(slow_seconds=1.3)
+    await world.approve(card)
+
+    async def sent_under_two_claims() -> bool:
+        return len(await world.requests("POST")) >= 4
+
+    await wait_until(sent_under_two_claims, "requests were given up and sent again")
+    await world.fault()
+    view = await world.state(turn, "completed", within=60)
+    assert [message["outcome"] for message in results(view)] == ["succeeded"]
+    assert len(await world.effects()) == 1
