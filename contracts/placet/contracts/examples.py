@@ -105,6 +105,8 @@ EXAMPLES: tuple[Message, ...] = (
         arguments=ARGUMENTS,
         current=CUSTOMER,
         requested_by="user:ada",
+        approver_scope="placet:approval.decide",
+        second_person=True,
         digest=DIGEST,
         expires_at=_at(10, day=30),
         response_schema={

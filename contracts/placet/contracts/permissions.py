@@ -42,6 +42,8 @@ class PermissionRequested(Event):
     arguments: dict[str, Any]
     current: dict[str, Any] | None
     requested_by: Id
+    approver_scope: str = Field(description="The scope that an approver's token must have")
+    second_person: bool = Field(description="Whether who asked for it is barred from approving it")
     digest: Digest
     expires_at: datetime
     rule: str

@@ -37,6 +37,10 @@ class BrokerAdmin(Protocol):
         """Remove vhosts with all that is in them, and users. Those that are gone already are not missed."""
         ...
 
+    def unacknowledged(self, vhost: str) -> dict[str, int]:
+        """Deliveries that no consumer has acknowledged yet, by queue; queues without any are left out."""
+        ...
+
 
 class ManagementApi:
     """The broker's HTTP API. `url` holds the administrator's name and password; `amqp_url` is the same broker."""
@@ -59,6 +63,11 @@ class ManagementApi:
         for kind, names in (("vhosts", vhosts), ("users", users)):
             for name in names:
                 self._call("DELETE", f"{kind}/{quote(name, safe='')}", missing_is_fine=True)
+
+    def unacknowledged(self, vhost: str) -> dict[str, int]:
+        queues = self._call("GET", f"queues/{quote(vhost, safe='')}").json()
+        counts = {queue["name"]: queue.get("messages_unacknowledged", 0) for queue in queues}
+        return {name: count for name, count in counts.items() if count}
 
     def _call(
         self, method: str, path: str, body: Definitions | None = None, *, missing_is_fine: bool = False
@@ -111,6 +120,14 @@ class RabbitmqCtl:
     def delete(self, vhosts: Sequence[str], users: Sequence[str]) -> None:
         # One call for all, because each costs a second.
         self._call("eval", f"{_each('rabbit_vhost:delete', vhosts)}, {_each(DELETE_USER, users)}, ok.")
+
+    def unacknowledged(self, vhost: str) -> dict[str, int]:
+        listed = self._call("list_queues", "-p", vhost, "name", "messages_unacknowledged", "--formatter", "json")
+        return {
+            queue["name"]: queue["messages_unacknowledged"]
+            for queue in json.loads(listed)
+            if queue["messages_unacknowledged"]
+        }
 
     def _call(self, *arguments: str, text: str = "") -> str:
         try:

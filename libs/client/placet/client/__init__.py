@@ -1,5 +1,5 @@
 """A client of Placet's HTTP API."""
 
-from placet.client.api import Client, Refused
+from placet.client.api import Client, Event, Refused
 
-__all__ = ["Client", "Refused"]
+__all__ = ["Client", "Event", "Refused"]

@@ -5,12 +5,15 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import httpx2
 
 ENDS = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
 """The states in which a turn has ended."""
+
+_STREAM = httpx2.Timeout(30.0)
+"""The server of a stream says every few seconds that it is still there: this much silence is a broken connection."""
 
 
 class Refused(Exception):
@@ -39,7 +42,10 @@ class Client:
     """One person's view of one Placet: their address, their token. An async context manager."""
 
     def __init__(self, url: str, token: str, *, timeout: float = 30.0) -> None:
-        self._http = httpx2.AsyncClient(base_url=url, timeout=timeout, headers={"Authorization": f"Bearer {token}"})
+        # The certificates of the machine take longer to read than a local call takes: only for who needs them.
+        encrypted = not url.startswith("http://")
+        headers = {"Authorization": f"Bearer {token}"}
+        self._http = httpx2.AsyncClient(base_url=url, timeout=timeout, headers=headers, verify=encrypted)
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,6 +54,12 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self._http.aclose()
+
+    async def reach(self) -> None:
+        """Ask whether Placet answers at this address; no token is needed. Raises Refused, or httpx2.HTTPError."""
+        response = await self._http.get("/healthz")
+        if not response.is_success:
+            _read(response)
 
     async def submit(self, text: str, *, conversation_id: str | None = None, key: str | None = None) -> dict[str, Any]:
         """Ask for a turn; `turn_id` and `conversation_id`. Give a `key` of your own to be able to send it again.
@@ -89,11 +101,12 @@ class Client:
     async def events(self, conversation_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
         """The events of a conversation from behind `after`, then live, for as long as the connection lasts.
 
-        Raises Refused. Go on after the last id when the connection breaks: nothing is missed and nothing comes twice.
+        Raises Refused, or httpx2.TransportError when the connection breaks or is silent for 30 s. Go on after the last
+        id then: nothing is missed and nothing comes twice.
         """
         headers = {"Last-Event-ID": str(after)}
         path = f"/v1/conversations/{conversation_id}/events"
-        async with self._http.stream("GET", path, headers=headers, timeout=None) as response:
+        async with self._http.stream("GET", path, headers=headers, timeout=_STREAM) as response:
             if not response.is_success:
                 await response.aread()
                 _read(response)
@@ -103,20 +116,31 @@ class Client:
 
 def _read(response: httpx2.Response) -> dict[str, Any]:
     try:
-        body = response.json()
+        body: Any = response.json()
     except ValueError:
-        body = {"code": "unreadable", "detail": response.text[:200]}
+        body = None
+    if not isinstance(body, dict):
+        raise Refused(response.status_code, {"code": "unreadable", "detail": f"this is not Placet: {response.text[:200]}"})
     if not response.is_success:
-        raise Refused(response.status_code, body)
-    return body
+        raise Refused(response.status_code, cast("dict[str, Any]", body))
+    return cast("dict[str, Any]", body)
 
 
 async def _events(response: httpx2.Response) -> AsyncGenerator[Event]:
     fields: dict[str, str] = {}
-    async for line in response.aiter_lines():
+    async for line in _lines(response):
         name, _, value = line.partition(": ")
         if line:
             fields[name] = value
         elif "data" in fields:
             yield Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
             fields = {}
+
+
+async def _lines(response: httpx2.Response) -> AsyncGenerator[str]:
+    """Lines that end with LF or CRLF. For `aiter_lines` U+2028 and others end a line too, and texts may hold them."""
+    rest = b""
+    async for piece in response.aiter_bytes():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield line.removesuffix(b"\r").decode()
