@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import httpx2
 
-from placet.client import Client
+from placet.client import Client, Refused
 from placet.local.issuer import APPROVER, ASKER
 from placet.local.system import System
 from placet.testing import wait_until
@@ -106,10 +106,14 @@ class World:
         return await wait_until(look, f"{count} open cards in {turn['conversation_id']}", within=within)
 
     async def _view(self, turn: Json, who: Client | None) -> Json | None:
-        """The conversation, or nothing while the API is down: people load the page again."""
+        """The conversation, or nothing while the API or what it needs is down: people load the page again."""
         try:
             return await (who or self.alice).conversation(turn["conversation_id"])
         except httpx2.TransportError:
+            return None
+        except Refused as refused:
+            if refused.status != 503:
+                raise
             return None
 
     async def card(self, turn: Json, *, who: Client | None = None) -> Json:

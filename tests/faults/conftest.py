@@ -4,11 +4,11 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from world import World
 
 from placet.local.backing import Backing
 from placet.local.system import System
 from placet.local.system import system as run_system
+from world import World
 
 POLICY = Path(__file__).parent / "policy.yaml"
 

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import httpx2
 import pytest
-from world import Json, World, create, results, script
 
 from placet.local.run import DATABASES
 from placet.service.crash import CRASHED
 from placet.testing import wait_until
+from world import Json, World, create, results, script
 
 BOUNDARIES = [
     ("ingress", "POST /v1/turns", ["before_commit.accept_turn", "after_commit.accept_turn", "after_publish"]),

@@ -8,11 +8,11 @@ import aio_pika
 import asyncpg
 import pytest
 from aio_pika.abc import AbstractIncomingMessage
-from world import Json, World, create, read, results, script
 
 from placet.contracts.catalogue import OUTSIDE, SERVICES, exchange
 from placet.local.system import System
 from placet.testing import wait_until
+from world import Json, World, create, read, results, script
 
 
 class Echo:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from world import Json, World, create, delete, results, script
 
 from placet.client import Refused
 from placet.testing import wait_until
+from world import Json, World, create, delete, results, script
 
 WITHOUT_NOTES = Path(__file__).parent / "policy_without_notes.yaml"
 
@@ -144,4 +144,23 @@ async def test_a_provider_that_is_slow_for_longer_than_a_lease_gets_one_effect(w
     await world.fault()
     view = await world.state(turn, "completed", within=60)
     assert [message["outcome"] for message in results(view)] == ["succeeded"]
+    assert len(await world.effects()) == 1
+
+
+@pytest.mark.req("A2", "M4")
+async def test_a_target_that_cannot_be_looked_up_rejects_the_call_and_holds_up_nobody(world: World) -> None:
+    waiting = await world.alice.submit(script([create("hello", "C-7")], "done"))
+    card = await world.card(waiting)
+    await world.system.stop("admission")
+    await world.system.start("admission", PLACET_RESOLVE_SECONDS="1.5")
+    world.system.kill("executor")
+    turns = [await world.alice.submit(script([create("hello", f"C-{number}")], "done")) for number in range(70)]
+    await world.approve(card)
+    for turn in turns:
+        view = await world.state(turn, "completed", within=60)
+        assert [message["outcome"] for message in results(view)] == ["rejected"]
+        assert "could not be looked up now" in results(view)[0]["text"]
+    await world.system.start("executor")
+    await world.state(waiting, "completed", within=60)
+    await world.system.stop("admission")
     assert len(await world.effects()) == 1

@@ -5,7 +5,7 @@ from placet.messaging.messages import Cause, Promise, promise
 from placet.messaging.outbox import Outbox
 from placet.messaging.parking import BrokerParking, DatabaseParking
 from placet.messaging.publisher import Publisher
-from placet.messaging.requester import NoAnswer, Requester
+from placet.messaging.requester import NoAnswer, NotAsked, Requester
 
 __all__ = [
     "BrokerParking",
@@ -13,6 +13,7 @@ __all__ = [
     "Consumer",
     "DatabaseParking",
     "NoAnswer",
+    "NotAsked",
     "Outbox",
     "Promise",
     "Publisher",

@@ -27,6 +27,10 @@ class NoAnswer(Exception):
     """Nobody answered in time. Nothing is known about whether the question was heard."""
 
 
+class NotAsked(NoAnswer):
+    """The broker did not confirm the question: it may never be heard."""
+
+
 class Requester:
     """Asks other services, over one connection and one reply queue."""
 
@@ -51,18 +55,22 @@ class Requester:
     ) -> R:
         """Ask, and wait for the reply for `timeout` seconds at most.
 
-        Raises NoAnswer when it does not come, and TypeError when it is of another kind.
+        Raises NoAnswer when it does not come, NotAsked when the broker did not take the question, and TypeError when the
+        reply is of another kind.
         """
         correlation = new_id("ask")
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[correlation] = answer
+        asked = False
         try:
             async with asyncio.timeout(timeout):
                 await self._ready.wait()
                 await self._send(question, correlation, tenant, conversation, timeout)
+                asked = True
                 found = await answer
         except (TimeoutError, AMQPError, OSError, RuntimeError) as error:
-            raise NoAnswer(f"{question.wire}: {type(error).__name__} {error}") from error
+            why = f"{question.wire}: {type(error).__name__} {error}"
+            raise (NoAnswer(why) if asked else NotAsked(why)) from error
         finally:
             del self._open[correlation]
         if not isinstance(found, reply):

@@ -1,5 +1,7 @@
 """From a tool call to a question: allowlist, target, canonical bytes, digest; and from the decision to a command."""
 
+import asyncio
+
 from placet.admission import domain
 from placet.admission.store import Proposal, Store, Subject
 from placet.canonical import CanonicalCommand, command_digest
@@ -7,14 +9,15 @@ from placet.contracts.commands import CommandReady, ResourceResolve, ResourceRes
 from placet.contracts.ids import new_id
 from placet.contracts.permissions import PermissionAsked, PermissionDecided
 from placet.contracts.turns import ToolCallProposed
-from placet.messaging import Cause, Requester
+from placet.messaging import Cause, NoAnswer, Requester
 
 
 class Proposals:
     """Handlers of what the planner proposes and of what permission decides."""
 
-    def __init__(self, store: Store, requester: Requester, *, ask_seconds: float) -> None:
-        self._store, self._requester, self._ask_seconds = store, requester, ask_seconds
+    def __init__(self, store: Store, requester: Requester, *, ask_seconds: float, resolve_seconds: float) -> None:
+        self._store, self._requester = store, requester
+        self._ask_seconds, self._resolve_seconds = ask_seconds, resolve_seconds
 
     async def on_tool_call_proposed(self, call: ToolCallProposed, cause: Cause) -> None:
         """Reject what does not fit, with a reason for the model; ask permission for the rest."""
@@ -26,7 +29,14 @@ class Proposals:
                 await self._ask(subject, checked, call.principal, cause)
 
     async def _ask(self, subject: Subject, checked: domain.Checked, principal: str, cause: Cause) -> None:
-        target = await self._target(checked, cause)
+        try:
+            target = await self._target(checked, cause)
+        except NoAnswer:
+            reason = (
+                f"unavailable: {checked.action.resource} {checked.resource!r} could not be looked up now; try again later"
+            )
+            await self._reject(subject, reason, cause)
+            return
         if target is not None and not target.exists:
             reason = f"not_found: there is no {checked.action.resource} {checked.resource!r}"
             await self._reject(subject, reason, cause)
@@ -53,10 +63,20 @@ class Proposals:
         await self._store.propose(proposal, [cause.promise(asked)])
 
     async def _target(self, checked: domain.Checked, cause: Cause) -> ResourceResolved | None:
+        """The target of an effect. Raises NoAnswer when it cannot be had in time: a provider that is away must not hold up
+        the decisions and reports that wait behind this proposal.
+        """
         if not domain.must_exist(checked) or checked.resource is None:
             return None
         question = ResourceResolve(action=checked.action.name, resource=checked.resource)
-        return await self._requester.ask(question, ResourceResolved, tenant=cause.tenant, timeout=self._ask_seconds)
+        end = asyncio.get_running_loop().time() + self._resolve_seconds
+        while True:
+            try:
+                return await self._requester.ask(question, ResourceResolved, tenant=cause.tenant, timeout=self._ask_seconds)
+            except NoAnswer:
+                if asyncio.get_running_loop().time() >= end:
+                    raise
+            await asyncio.sleep(0.5)
 
     async def _reject(self, subject: Subject, reason: str, cause: Cause) -> None:
         settled = subject.settled("rejected", reason, domain.told("rejected", reason))

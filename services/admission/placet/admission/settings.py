@@ -10,6 +10,9 @@ class Settings(DatabaseSettings):
 
     lease_seconds: float = Field(30, gt=0, description="How long a claim is believed")
     recovery_seconds: float = Field(1, gt=0, description="How often lost leases are looked for")
+    resolve_seconds: float = Field(
+        20, gt=0, description="How long a target may take to be looked up before the call is rejected"
+    )
     ask_seconds: float = Field(5, gt=0, description="How long an answer of another service is waited for")
 
     @model_validator(mode="after")

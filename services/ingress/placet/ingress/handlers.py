@@ -1,5 +1,7 @@
 """What ingress does with each message: keep the read model, wake the viewers, accept what frontends ask over the broker."""
 
+import asyncio
+
 from placet.auth import InvalidToken, Principal, Verifier
 from placet.contracts.ids import new_id
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
@@ -9,6 +11,9 @@ from placet.ingress.live import Live
 from placet.ingress.store import Store
 from placet.messaging import Cause, promise
 
+PATIENCE = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds between looks for earlier news: a redelivery may hold it up; and if it was parked, it never comes."""
+
 
 class Handlers:
     """One method per message."""
@@ -17,9 +22,14 @@ class Handlers:
         self._store, self._live, self._verifier = store, live, verifier
 
     async def on_turn_changed(self, news: TurnChanged, cause: Cause) -> None:
-        """The turn moved."""
-        if await self._store.apply_turn(cause.tenant, news):
-            await self._live.tell(cause.tenant, news.conversation_id)
+        """The turn moved. News that overtook what was before it waits a little, so that viewers see one order."""
+        for pause in (*PATIENCE, None):
+            became = await self._store.apply_turn(cause.tenant, news, late=pause is None)
+            if became == "applied":
+                await self._live.tell(cause.tenant, news.conversation_id)
+            if became != "early" or pause is None:
+                return
+            await asyncio.sleep(pause)
 
     async def on_permission_requested(self, card: PermissionRequested, cause: Cause) -> None:
         """A card is out."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import asyncpg
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ValidationError
@@ -19,9 +20,12 @@ from placet.ingress.domain import Problem, TurnRequest, idempotency_key
 from placet.ingress.handlers import accept
 from placet.ingress.live import Live
 from placet.ingress.store import Store
-from placet.messaging import NoAnswer, Requester
+from placet.messaging import NoAnswer, NotAsked, Requester
 from placet.service.crash import handling
+from placet.service.database import TRANSIENT
 from placet.telemetry import annotate, edge_span
+
+log = structlog.get_logger()
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -49,6 +53,9 @@ class Api:
         """The ASGI application."""
         app = FastAPI(title="Placet", version="1", docs_url=None, redoc_url=None, telemetry={"tracing": False})
         app.add_exception_handler(Problem, _problem)
+        for kind in TRANSIENT:
+            app.add_exception_handler(kind, _unavailable)
+        app.add_exception_handler(Exception, _fault)
         app.add_api_route("/healthz", _healthy, methods=["GET"], status_code=204, response_class=Response)
         app.add_api_route("/v1/turns", self.post_turn, methods=["POST"], status_code=202)
         app.add_api_route("/v1/conversations/{conversation_id}", self.get_conversation, methods=["GET"])
@@ -125,6 +132,8 @@ class Api:
                 said = await self._requester.ask(
                     relayed, DecisionAnswered, tenant=caller.who.tenant, timeout=self._answer_seconds
                 )
+            except NotAsked as error:
+                raise Problem(503, "not_delivered", "the answer could not be passed on; send it again") from error
             except NoAnswer:
                 return JSONResponse({"code": "not_answered_yet", "interrupt_id": interrupt_id}, status_code=202)
         return _decision(said)
@@ -172,6 +181,21 @@ async def _problem(_request: Request, problem: Exception) -> Response:
         raise problem
     headers = {"WWW-Authenticate": 'Bearer error="invalid_token"'} if problem.status == 401 else None
     return JSONResponse(problem.body(), problem.status, headers, media_type="application/problem+json")
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    """The database is away for a while: nothing was lost, and the same request is safe to send again."""
+    log.warning("http.unavailable", action="http.unavailable", path=request.url.path, error=type(error).__name__)
+    problem = Problem(503, "unavailable", "a part of the system is away for a moment; send the request again")
+    response = await _problem(request, problem)
+    response.headers["Retry-After"] = "1"
+    return response
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    """A fault of ours. The log has it; the caller learns nothing of the inside."""
+    log.error("http.failed", action="http.failed", path=request.url.path, exc_info=error)
+    return await _problem(request, Problem(500, "internal_error", "the request failed by a fault of ours"))
 
 
 def _decision(said: DecisionAnswered) -> Response:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import asyncpg
 
@@ -44,8 +44,10 @@ class Store:
             return Accepted(turn.turn_id, turn.conversation_id, replayed=False)
         return _known(row, fingerprint)
 
-    async def apply_turn(self, tenant: str, news: TurnChanged) -> bool:
-        """Take over the planner's news."""
+    async def apply_turn(
+        self, tenant: str, news: TurnChanged, *, late: bool = False
+    ) -> Literal["applied", "known", "early"]:
+        """Take over the planner's news, in the planner's order; `late` takes it although something before it is missing."""
         row = await self._database.transition(
             self._sql["apply_turn"],
             tenant=tenant,
@@ -54,11 +56,14 @@ class Store:
             revision=news.revision,
             state=news.state,
             reason=news.reason,
+            late=late,
             messages=json.dumps([message.model_dump(mode="json") for message in news.messages]),
             type=news.wire,
             data=news.model_dump_json(),
         )
-        return row["changed"]
+        if row["changed"]:
+            return "applied"
+        return "early" if row["early"] else "known"
 
     async def show_card(self, tenant: str, card: PermissionRequested) -> bool:
         """Take over a card."""

@@ -26,7 +26,7 @@ create table turn_view (
     conversation_id text not null,
     state           text not null default 'accepted',
     reason          text not null default '',
-    revision        int not null default 0,        -- the planner's; older news changes nothing
+    revision        int not null default 1,        -- the planner's: its first news is 2, and each is one more
     accepted_at     timestamptz not null default clock_timestamp(),
     primary key (tenant, turn_id),
     foreign key (tenant, conversation_id) references conversation

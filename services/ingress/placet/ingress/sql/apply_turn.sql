@@ -1,11 +1,14 @@
--- The planner's news of a turn: messages are added once; the state only moves on; each news is one event for viewers.
+-- The planner's news of a turn, in the planner's order: state, messages, and one event for viewers. News that came early
+-- waits for what is before it, unless `late` says that it has waited long enough.
 with moved as (
     update turn_view set state = :state, reason = :reason, revision = :revision
-     where tenant = :tenant and turn_id = :turn_id and revision < :revision
+     where tenant = :tenant and turn_id = :turn_id
+       and (revision = :revision - 1 or :late and revision < :revision)
     returning 1),
 said as (
     insert into message_view (tenant, conversation_id, position, turn_id, body)
     select :tenant, :conversation_id, (m ->> 'position')::int, :turn_id, m from jsonb_array_elements(:messages::jsonb) m
+     where exists (select from moved) or :late
     on conflict do nothing
     returning 1),
 counted as (
@@ -16,4 +19,5 @@ counted as (
 told as (
     insert into event (tenant, conversation_id, event_id, type, data)
     select :tenant, :conversation_id, last_event, :type, :data::jsonb from counted)
-select exists (select from counted) as changed
+select exists (select from counted) as changed,
+       exists (select from turn_view where tenant = :tenant and turn_id = :turn_id and revision < :revision - 1) as early
