@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from placet.client import Refused
@@ -15,6 +16,20 @@ async def _approved(world: World, body: str = "hello") -> Json:
     turn = await world.alice.submit(script([create(body)], "done"))
     await world.approve(await world.card(turn))
     return turn
+
+
+async def _admitted(world: World, card: Json) -> None:
+    """The decision has reached the ledger: from here on permission is only needed for the check at claim."""
+    connection = await asyncpg.connect(world.system.database_url("admission"))
+    try:
+
+        async def is_there() -> bool:
+            query = "select exists (select from command where operation_id = $1)"
+            return await connection.fetchval(query, card["operation_id"])
+
+        await wait_until(is_there, "the command is in the ledger")
+    finally:
+        await connection.close()
 
 
 @pytest.mark.req("P7", "T5")
@@ -53,12 +68,13 @@ async def test_without_an_answer_of_permission_nothing_is_dispatched(world: Worl
     card = await world.card(turn)
     world.system.kill("executor")
     await world.approve(card)
+    await _admitted(world, card)
     world.system.kill("permission")
     await world.system.start("executor")
 
     async def refused() -> bool:
         lines = world.system.services["executor"].lines()
-        return any(line["action"] == "message.waits" and "NoAnswer" in line["error"] for line in lines)
+        return any(line.get("action") == "message.waits" and "NoAnswer" in line["error"] for line in lines)
 
     await wait_until(refused, "the executor has asked for a claim and got no answer")
     assert await world.requests("POST") == []

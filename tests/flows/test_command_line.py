@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminal import Terminal, answering, between, end, http, until
-from world import World, create, delete, read, script
 
 from placet.local.tokens import write_profile
 from placet.testing import wait_until
+from terminal import Terminal, answering, between, end, http, until
+from world import World, create, delete, read, script
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The main job: one gated call, from the turn to one effect."""
 
 import pytest
+
 from world import World, create, read, results, script
 
 

@@ -56,6 +56,9 @@ class ClaimAnswered(Event):
     lease_seconds: float = Field(default=0, ge=0)
     digest: str = ""
     canonical: str = ""
+    uncertain: str = Field(
+        default="", description="Why an earlier claim may already have had the effect; empty when none can"
+    )
 
 
 class CommandReported(Event):

@@ -11,6 +11,10 @@ Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,12
 """An identifier on the wire: ASCII, so that it has one form only (B27)."""
 
 
+Subject = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,255}$")]
+"""A principal's name as its issuer writes it: printable ASCII without spaces."""
+
+
 def new_id(prefix: str) -> str:
     """A fresh identifier such as `turn_0190c6f3a1b27c3e8f00112233445566`: 48 bits of milliseconds, then 74 random ones."""
     random = int.from_bytes(os.urandom(10), "big")

@@ -118,13 +118,20 @@ def _envelope(event: dict[str, Any], known: dict[str, type[M]]) -> Envelope[M]:
     return Envelope(
         id=event["id"],
         source=event["source"].removeprefix(_SOURCE),
-        time=str(event.get("time", "")),
-        tenant=str(event.get("tenantid", "")),
-        conversation=str(event.get("conversationid", "")),
-        cause=str(event.get("causationid", "")),
-        traceparent=str(event.get("traceparent", "")),
+        time=_text(event, "time"),
+        tenant=_text(event, "tenantid"),
+        conversation=_text(event, "conversationid"),
+        cause=_text(event, "causationid"),
+        traceparent=_text(event, "traceparent"),
         message=_message(kind, event["data"]),
     )
+
+
+def _text(event: dict[str, Any], name: str) -> str:
+    found = event.get(name, "")
+    if not isinstance(found, str):
+        raise Unreadable(f"{name} is not a string")
+    return found
 
 
 def _message(kind: type[M], data: Any) -> M:

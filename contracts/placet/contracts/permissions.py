@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from placet.contracts.ids import Id
+from placet.contracts.ids import Id, Subject
 from placet.contracts.message import Command, Event
 
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -41,7 +41,7 @@ class PermissionRequested(Event):
     expected_revision: str | None
     arguments: dict[str, Any]
     current: dict[str, Any] | None
-    requested_by: Id
+    requested_by: Subject
     approver_scope: str = Field(description="The scope that an approver's token must have")
     second_person: bool = Field(description="Whether who asked for it is barred from approving it")
     digest: Digest

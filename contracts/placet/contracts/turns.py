@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from placet.contracts.ids import Id
+from placet.contracts.ids import Id, Subject
 from placet.contracts.message import Command, Event
 
 TurnState = Literal[
@@ -39,7 +39,7 @@ class TurnAccepted(Event):
     wire: ClassVar[str] = "turn.accepted.v1"
     turn_id: Id
     conversation_id: Id
-    principal: Id
+    principal: Subject
     text: str
 
 
@@ -50,7 +50,7 @@ class ToolCallProposed(Command):
     turn_id: Id
     conversation_id: Id
     tool_call_id: Id
-    principal: Id
+    principal: Subject
     action: str = Field(max_length=128)
     arguments: str = Field(max_length=32768)
 

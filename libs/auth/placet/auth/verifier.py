@@ -2,21 +2,29 @@
 
 import asyncio
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import structlog
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from placet.auth.principal import Principal
 
+log = structlog.get_logger()
+
 ALGORITHMS = ["Ed25519", "EdDSA", "ES256", "RS256"]
 LEEWAY_SECONDS = 5
 REFRESH_SECONDS = 30
 """An unknown key id makes us look for new keys, but not more often than this."""
+
+
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SUBJECT = re.compile(r"[!-~]{1,255}")
 
 
 class InvalidToken(Exception):
@@ -29,7 +37,6 @@ class KeySource:
     def __init__(self, location: str) -> None:
         self._location = location
         self._read_at = 0.0
-        self._lock = asyncio.Lock()
         self._keys = KeySet([])
 
     async def start(self) -> None:
@@ -40,10 +47,13 @@ class KeySource:
         """Nothing is held."""
 
     async def keys_for(self, key_id: str) -> KeySet:
-        """The keys, looked for again when this one is not among them."""
-        async with self._lock:
-            if not self._has(key_id) and time.monotonic() - self._read_at > REFRESH_SECONDS:
+        """The keys, looked for again when this one is not among them. While they cannot be had, the old ones stay."""
+        if not self._has(key_id) and time.monotonic() - self._read_at > REFRESH_SECONDS:
+            self._read_at = time.monotonic()  # before the first await: one look at a time, also when it fails
+            try:
                 await self._read()
+            except (OSError, httpx2.HTTPError, ValueError) as error:
+                log.warning("keys.unread", action="keys.unread", error=type(error).__name__)
         return self._keys
 
     def _has(self, key_id: str) -> bool:
@@ -52,10 +62,13 @@ class KeySource:
     async def _read(self) -> None:
         if self._location.startswith(("http://", "https://")):
             async with httpx2.AsyncClient(timeout=10) as client:
-                document = (await client.get(self._location)).raise_for_status().json()
+                text = (await client.get(self._location)).raise_for_status().text
         else:
-            document = json.loads(await asyncio.to_thread(Path(self._location).read_text))
-        self._keys = KeySet.import_key_set(document)
+            text = await asyncio.to_thread(Path(self._location).read_text)
+        try:
+            self._keys = KeySet.import_key_set(json.loads(text))
+        except (JoseError, TypeError, KeyError) as error:
+            raise ValueError(f"{self._location} holds no key set") from error
         self._read_at = time.monotonic()
 
 
@@ -83,7 +96,7 @@ class Verifier:
             if str(decoded.header.get("typ", "")).lower() not in ("at+jwt", "application/at+jwt"):
                 raise InvalidToken("typ is not at+jwt")
             self._claims.validate(decoded.claims)
-        except (JoseError, ValueError) as error:
+        except (JoseError, ValueError, TypeError, KeyError) as error:
             raise InvalidToken(f"{type(error).__name__}") from error
         return _principal(decoded.claims)
 
@@ -100,4 +113,6 @@ def _principal(claims: dict[str, Any]) -> Principal:
     tenant, subject, scope = claims["tenant"], claims["sub"], claims.get("scope", "")
     if not (isinstance(tenant, str) and isinstance(subject, str) and isinstance(scope, str)):
         raise InvalidToken("tenant, sub and scope must be strings")
+    if not _TENANT.fullmatch(tenant) or not _SUBJECT.fullmatch(subject):
+        raise InvalidToken("tenant or sub has characters that a name of ours cannot have")
     return Principal(tenant, subject, frozenset(scope.split()))

@@ -1,14 +1,16 @@
 """JSON read strictly: what two readers could understand in two ways is refused, with the path that offends (B29, A3)."""
 
 import json
+import math
 import re
-from typing import Any, NoReturn, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 SAFE_INTEGER = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly (RFC 8259 section 6)."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_DUPLICATE = "\0duplicate"  # a key that no accepted document can hold: NUL is refused
+_LONGEST_SAFE = len(str(-SAFE_INTEGER))
 
 
 class Refused(ValueError):
@@ -30,7 +32,7 @@ def strict_loads(text: bytes | str, *, max_bytes: int = 65536, max_depth: int = 
     if len(raw) > max_bytes:
         raise Refused("too_large")
     try:
-        value = json.loads(raw.decode("utf-8"), object_pairs_hook=_pairs, parse_constant=_not_a_number)
+        value = json.loads(raw.decode("utf-8"), object_pairs_hook=_pairs, parse_int=_integer, parse_constant=_NotANumber)
     except UnicodeDecodeError as error:
         raise Refused("not_utf8") from error
     except RecursionError as error:
@@ -41,16 +43,31 @@ def strict_loads(text: bytes | str, *, max_bytes: int = 65536, max_depth: int = 
     return value
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """Stands for an object with a repeated name until its path is known."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _NotANumber:
+    """Stands for NaN or an infinity until its path is known."""
+
+    constant: str
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
     found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        found[_DUPLICATE] = next(name for name in names if names.count(name) > 1)
-    return found
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    return _Repeated(next(name for name, _ in pairs if name in seen or seen.add(name)))
 
 
-def _not_a_number(constant: str) -> NoReturn:
-    raise Refused("not_a_number", constant)
+def _integer(digits: str) -> int | float:
+    """Digits beyond any safe integer need not be read: they are out of range however many there are."""
+    return int(digits) if len(digits) <= _LONGEST_SAFE else math.inf
 
 
 def _check(value: Any, path: str, depth: int) -> None:
@@ -64,12 +81,14 @@ def _check(value: Any, path: str, depth: int) -> None:
             _check(item, f"{path}[{index}]", depth - 1)
     elif isinstance(value, int | float) and not -SAFE_INTEGER <= value <= SAFE_INTEGER:
         raise Refused("number_out_of_range", path)
+    elif isinstance(value, _Repeated):
+        raise Refused("duplicate_key", f"{path}.{value.name}")
+    elif isinstance(value, _NotANumber):
+        raise Refused("not_a_number", path)
 
 
 def _check_object(found: dict[str, Any], path: str, depth: int) -> None:
     _check_depth(path, depth)
-    if _DUPLICATE in found:
-        raise Refused("duplicate_key", f"{path}.{found[_DUPLICATE]}")
     for name, item in found.items():
         _check_text(name, path)
         _check(item, f"{path}.{name}", depth - 1)

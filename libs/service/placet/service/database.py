@@ -127,6 +127,11 @@ class _Batch:
     async def _send(self, batch: list[tuple[tuple[Any, ...], asyncio.Future[asyncpg.Record]]]) -> None:
         try:
             rows = await self._fetch([values for values, _ in batch])
+        except LookupError as error:  # it has committed: to send it again would do everything twice
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            return
         except Exception as error:
             await self._one_by_one(batch, error)
             return

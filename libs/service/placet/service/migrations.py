@@ -66,7 +66,7 @@ async def migrate(owner_url: str, service_role: str, migrations: list[Migration]
 
 
 async def pending(url: str, migrations: list[Migration]) -> list[str]:
-    """The names of the migrations that a database lacks."""
+    """The names of the migrations that a database lacks, as its owner sees it; nothing is changed."""
     connection = await asyncpg.connect(url, timeout=10)
     try:
         known = await _known(connection)
@@ -76,11 +76,13 @@ async def pending(url: str, migrations: list[Migration]) -> list[str]:
 
 
 async def _known(connection: asyncpg.Connection) -> dict[str, str]:
-    await connection.execute(_LEDGER)
+    if await connection.fetchval("select to_regclass('migration')") is None:
+        return {}
     return {row["name"]: row["sha256"] for row in await connection.fetch("select name, sha256 from migration")}
 
 
 async def _apply(connection: asyncpg.Connection, migrations: list[Migration]) -> list[str]:
+    await connection.execute(_LEDGER)
     known = await _known(connection)
     for migration in migrations:
         if known.get(migration.name, migration.sha256) != migration.sha256:

@@ -40,15 +40,16 @@ class Claims:
         return await self._requester.ask(question, DecisionVerified, tenant=cause.tenant, timeout=self._ask_seconds)
 
     async def _claim(self, command: Ledgered, claim: ClaimRequested, cause: Cause) -> ClaimAnswered:
-        fence = await self._store.claim(
+        granted = await self._store.claim(
             cause.tenant, claim.operation_id, claim.worker, self._lease_seconds, claim.replay_seconds
         )
-        if fence is None:
+        if granted is None:
             return _refused(claim, "another worker has the command, or its time is over")
         return ClaimAnswered(
             operation_id=claim.operation_id,
             granted=True,
-            fence=fence,
+            fence=granted.fence,
+            uncertain=granted.uncertain,
             lease_seconds=self._lease_seconds,
             digest=command.digest,
             canonical=command.canonical.decode(),

@@ -33,7 +33,8 @@ class Recovery:
                 tenant=subject.tenant,
                 conversation=subject.conversation_id,
             )
-            await self._store.release(subject.tenant, subject.operation_id, lease.fence, [ready])
+            uncertain = "an earlier worker was lost and may have reached the provider"
+            await self._store.release(subject.tenant, subject.operation_id, lease.fence, [ready], uncertain=uncertain)
             return
         reason = "the worker that had the command was lost, and nothing tells whether it reached the provider"
         report = CommandReported(

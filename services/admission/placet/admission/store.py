@@ -63,6 +63,14 @@ class Ledgered:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A granted claim. `uncertain` says why an earlier one may already have had the effect."""
+
+    fence: int
+    uncertain: str
+
+
+@dataclass(frozen=True, slots=True)
 class LostLease:
     """A command whose worker has gone silent."""
 
@@ -134,8 +142,8 @@ class Store:
 
     async def claim(
         self, tenant: str, operation_id: str, worker: str, lease_seconds: float, replay_seconds: int | None
-    ) -> int | None:
-        """Claim a pending command; its new fence, or None when somebody else has it or its time is over."""
+    ) -> Claim | None:
+        """Claim a pending command, or None when somebody else has it or its time is over."""
         row = await self._database.transition(
             self._sql["claim"],
             tenant=tenant,
@@ -144,7 +152,7 @@ class Store:
             lease_seconds=lease_seconds,
             replay_seconds=replay_seconds,
         )
-        return row["fence"]
+        return Claim(row["fence"], row["uncertain"]) if row["changed"] else None
 
     async def end_unclaimed(self, subject: Subject, state: str, reason: str, promises: Sequence[Promise]) -> bool:
         """End a command that may not be claimed any more."""
@@ -175,10 +183,17 @@ class Store:
         )
         return row["changed"]
 
-    async def release(self, tenant: str, operation_id: str, fence: int, promises: Sequence[Promise]) -> bool:
-        """Give a claim back."""
+    async def release(
+        self, tenant: str, operation_id: str, fence: int, promises: Sequence[Promise], *, uncertain: str = ""
+    ) -> bool:
+        """Give a claim back; `uncertain` says why it may have had the effect."""
         row = await self._outbox.commit(
-            self._sql["release"], promises, tenant=tenant, operation_id=operation_id, fence=fence
+            self._sql["release"],
+            promises,
+            tenant=tenant,
+            operation_id=operation_id,
+            fence=fence,
+            uncertain=uncertain,
         )
         return row["changed"]
 

@@ -1,6 +1,7 @@
 """From a claim to a report: requests with one key, inside the lease, by the connector's contract."""
 
 import asyncio
+import itertools
 import random
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,34 +26,44 @@ class Undecided(Exception):
     """The effect is uncertain and the key may be replayed: no report; another claim will repeat the same request (E2)."""
 
 
-async def dispatch(connector: Connector, command: CanonicalCommand, key: str, *, seconds: float) -> Known:
+async def dispatch(
+    connector: Connector, command: CanonicalCommand, key: str, *, seconds: float, uncertain: str = ""
+) -> Known:
     """Call the provider until something is known, as long as a request may begin: `seconds` from now.
 
-    Raises Undecided when time runs out while a repetition would be harmless.
+    `uncertain` says why an earlier claim may already have had the effect; then a refusal proves nothing. Raises Undecided
+    when time runs out while a repetition would be harmless.
     """
     replay = connector.replay_seconds(command.action) is not None
     end = asyncio.get_running_loop().time() + seconds
-    uncertain = ""
-    for attempt in range(1, 1000):
+    unreachable = ""
+    for attempt in itertools.count(1):
         try:
             crash_point("before_provider")
             receipt = await connector.call(command, key)
             crash_point("after_provider")
             return _succeeded(receipt, attempt)
         except Refused as refused:
+            if uncertain:
+                return Known("unknown", attempt, f"{uncertain}; asked again, the provider says: {refused}")
             return Known("denied", attempt, str(refused))
         except Ambiguous as ambiguous:
             if not replay:
                 return Known("unknown", attempt, str(ambiguous))
             uncertain = str(ambiguous)
         except NotSent as not_sent:
-            reason = str(not_sent)
-            if asyncio.get_running_loop().time() >= end and not uncertain:
-                return Known("not_sent", attempt, f"the provider could not be reached: {reason}")
-        if asyncio.get_running_loop().time() >= end:
-            break
-        await asyncio.sleep(min(2.0, 0.1 * 2**attempt) * random.uniform(0.8, 1.2))  # noqa: S311  jitter, no secret
-    raise Undecided(uncertain)
+            unreachable = f"the provider could not be reached: {not_sent}"
+        pause = min(2.0, 0.1 * 2**attempt) * random.uniform(0.8, 1.2)  # noqa: S311  jitter, no secret
+        if asyncio.get_running_loop().time() + pause > end:
+            return _out_of_time(uncertain, unreachable, attempt)
+        await asyncio.sleep(pause)
+    raise AssertionError("unreachable: the loop has no end of its own")
+
+
+def _out_of_time(uncertain: str, unreachable: str, attempts: int) -> Known:
+    if uncertain:
+        raise Undecided(uncertain)
+    return Known("not_sent", attempts, unreachable)
 
 
 def _succeeded(receipt: Receipt, attempts: int) -> Known:

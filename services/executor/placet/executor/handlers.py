@@ -63,7 +63,7 @@ class Handlers:
         command = CanonicalCommand.decode(canonical)
         annotate(placet__action=command.action, placet__fence=claim.fence)
         seconds = claim.lease_seconds * self._dispatch_share
-        return await dispatch(self._connector, command, claim.operation_id, seconds=seconds)
+        return await dispatch(self._connector, command, claim.operation_id, seconds=seconds, uncertain=claim.uncertain)
 
     async def _report(self, claim: ClaimAnswered, worker: str, known: Known, cause: Cause) -> None:
         """Until the broker has confirmed the report, the delivery is not acknowledged: what is known must not be lost."""

@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import rfc8785
 import yaml
@@ -74,11 +74,22 @@ class Policy(BaseModel):
         return next((rule for rule in self.rules if rule.effect == effect and action in rule.actions), None)
 
 
+class _Once(yaml.SafeLoader):
+    """Reads a key that stands twice as the mistake that it is: the second one must not silently win (B13, B29)."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping whose keys are all different. Raises yaml.YAMLError."""
+        keys = [key.value for key, _ in node.value]
+        if repeated := {key for key in keys if keys.count(key) > 1}:
+            raise yaml.YAMLError(f"the key {min(repeated)!r} stands twice{node.start_mark}")
+        return super().construct_mapping(node, deep)
+
+
 def load_policy(path: Path) -> Policy:
     """Read a policy. Raises BadPolicy with the key that is wrong."""
     try:
-        return Policy.model_validate(yaml.safe_load(path.read_text("utf-8")))
+        return Policy.model_validate(yaml.load(path.read_text("utf-8"), _Once))  # noqa: S506  a SafeLoader
     except ValidationError as invalid:
         raise BadPolicy(why_invalid(invalid)) from invalid
-    except (yaml.YAMLError, OSError) as error:
+    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
         raise BadPolicy(str(error)) from error

@@ -4,8 +4,9 @@ No clock, no randomness, no I/O: on every delivery the same question gets the sa
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from placet.contracts.actions import TOOLS
@@ -15,14 +16,21 @@ from placet.planner.model import Reply, Said
 MOST_STEPS = 24
 """A turn in which the model goes on asking for calls for longer than this has lost its way."""
 
+MOST_ARGUMENTS = 32768
+"""Characters of a call's arguments at most; the contract of tool_call.proposed says the same."""
+
+TURN_ENDS: frozenset[str] = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
 ENDS: frozenset[str] = frozenset({"succeeded", "rejected", "denied", "expired", "failed", "unknown", "skipped", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call of the turn, under our own id."""
+    """A tool call of the turn, under our own id. `position` is that of the assistant message that asked for it."""
 
     tool_call_id: str
+    position: int
     hint: str
     action: str
     arguments: str
@@ -39,6 +47,7 @@ class Turn:
     conversation_id: str
     principal: str
     state: TurnState
+    reason: str
     revision: int
     steps: int
     next_position: int
@@ -64,7 +73,15 @@ def replied(turn: Turn, reply: Reply, ids: Sequence[str]) -> Change:
     if turn.steps >= MOST_STEPS:
         return failed(f"the model asked for calls {MOST_STEPS} times without coming to an end")
     calls = [
-        Call(tool_call_id, asked.hint, _action(asked.tool), asked.arguments, _effect(asked.tool), "waiting")
+        Call(
+            tool_call_id,
+            turn.next_position,
+            asked.hint,
+            _action(asked.tool),
+            asked.arguments,
+            _effect(asked.tool),
+            "waiting",
+        )
         for tool_call_id, asked in zip(ids, reply.calls, strict=True)
     ]
     moved, skipped = _advance(calls)
@@ -82,9 +99,12 @@ def settled(turn: Turn, tool_call_id: str, outcome: Outcome, result: Any) -> Cha
     call = known.get(tool_call_id)
     if call is None or call.state in ENDS:
         return None
-    before = [_in_state(each, outcome) if each is call else each for each in turn.calls]
+    if turn.state in TURN_ENDS:
+        return Change(turn.state, turn.reason, (_result(turn, call, outcome, result),), states={tool_call_id: outcome})
+    siblings = [each for each in turn.calls if each.position == call.position]
+    before = [_in_state(each, outcome) if each is call else each for each in siblings]
     moved, skipped = _advance(before)
-    own = Said(turn.next_position, "tool", _as_text(result), tool_call_id, outcome)
+    own = _result(turn, call, outcome, result)
     changed = {each.tool_call_id: each.state for each in moved if each.state != known[each.tool_call_id].state}
     return Change(
         "planning" if all(each.state in ENDS for each in moved) else "executing",
@@ -92,6 +112,20 @@ def settled(turn: Turn, tool_call_id: str, outcome: Outcome, result: Any) -> Cha
         states=changed,
         propose=tuple(each for each in moved if changed.get(each.tool_call_id) == "proposed"),
     )
+
+
+def _result(turn: Turn, call: Call, outcome: Outcome, result: Any) -> Said:
+    return Said(turn.next_position, "tool", _as_text(result), call.tool_call_id, outcome)
+
+
+def unusable(reply: Reply) -> str | None:
+    """Why a reply cannot even be recorded, or None: what PostgreSQL and JSON cannot carry, or arguments beyond any bound."""
+    texts = [reply.text, *(part for call in reply.calls for part in (call.hint, call.tool, call.arguments))]
+    if any("\0" in text or _LONE_SURROGATE.search(text) for text in texts):
+        return "it holds characters that no text may hold"
+    if any(len(call.arguments) > MOST_ARGUMENTS for call in reply.calls):
+        return f"the arguments of a call have more than {MOST_ARGUMENTS} characters"
+    return None
 
 
 def failed(reason: str) -> Change:
@@ -128,7 +162,7 @@ def _results(skipped: Sequence[Call], position: int) -> tuple[Said, ...]:
 
 
 def _in_state(call: Call, state: str) -> Call:
-    return Call(call.tool_call_id, call.hint, call.action, call.arguments, call.effect, state)
+    return replace(call, state=state)
 
 
 def _action(tool: str) -> str:

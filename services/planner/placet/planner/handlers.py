@@ -73,7 +73,10 @@ class Handlers:
             try:
                 with call_span(f"chat {self._model.name}", gen_ai__operation__name="chat"):
                     async with asyncio.timeout(self._seconds):
-                        return await self._model.ask(transcript)
+                        reply = await self._model.ask(transcript)
+                if why := domain.unusable(reply):
+                    raise ModelFailed(f"its reply cannot be used: {why}")
+                return reply
             except (ModelFailed, TimeoutError) as error:
                 if attempt == self._attempts:
                     raise ModelFailed(str(error) or "it did not answer in time") from error

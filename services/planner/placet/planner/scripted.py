@@ -40,7 +40,9 @@ class Step(BaseModel):
             self.say,
             tuple(
                 CallAsked(
-                    call.hint or f"call_{index}", call.tool, call.raw or json.dumps(call.arguments, ensure_ascii=False)
+                    call.hint or f"call_{index}",
+                    call.tool,
+                    json.dumps(call.arguments, ensure_ascii=False) if call.raw is None else call.raw,
                 )
                 for index, call in enumerate(self.calls)
             ),

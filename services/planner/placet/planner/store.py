@@ -55,7 +55,7 @@ class Store:
             state=change.state,
             reason=change.reason,
             messages=json.dumps([_message(said) for said in change.said]),
-            calls=json.dumps([_call(call, change.said[0].position, index) for index, call in enumerate(change.called)]),
+            calls=json.dumps([_call(call, index) for index, call in enumerate(change.called)]),
             states=json.dumps([{"tool_call_id": name, "state": state} for name, state in change.states.items()]),
         )
         return row["changed"]
@@ -73,6 +73,7 @@ def _turn(tenant: str, turn_id: str, row: asyncpg.Record) -> Turn:
         conversation_id=row["conversation_id"],
         principal=row["principal"],
         state=row["state"],
+        reason=row["reason"],
         revision=row["revision"],
         steps=row["steps"],
         next_position=row["next_position"],
@@ -95,10 +96,10 @@ def _message(said: Said) -> dict[str, object]:
     }
 
 
-def _call(call: Call, position: int, ordinal: int) -> dict[str, object]:
+def _call(call: Call, ordinal: int) -> dict[str, object]:
     return {
         "tool_call_id": call.tool_call_id,
-        "position": position,
+        "position": call.position,
         "ordinal": ordinal,
         "hint": call.hint,
         "action": call.action,

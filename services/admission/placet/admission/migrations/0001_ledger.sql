@@ -34,6 +34,7 @@ create table command (
         -- unknown -> succeeded | failed                late evidence under an old fence, or reconciled
     fence          int not null default 0,
     claimed_by     text,
+    uncertain      text not null default '',       -- why an earlier claim may already have had the effect
     lease_until    timestamptz,
     replay_until   timestamptz,                    -- until then the provider honours the key; null: it never does
     expires_at     timestamptz not null,

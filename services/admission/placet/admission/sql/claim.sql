@@ -8,5 +8,6 @@ with claimed as (
            replay_until = coalesce(replay_until, clock_timestamp() + :replay_seconds * interval '1 second')
      where tenant = :tenant and operation_id = :operation_id and expires_at > clock_timestamp()
        and (state = 'pending' or state = 'dispatching' and claimed_by = :worker)
-    returning fence)
-select exists (select from claimed) as changed, (select fence from claimed) as fence
+    returning fence, uncertain)
+select exists (select from claimed) as changed, (select fence from claimed) as fence,
+       (select uncertain from claimed) as uncertain

@@ -1,6 +1,7 @@
--- A claim under which nothing was sent goes back, for another worker.
+-- A claim goes back, for another worker: nothing was sent under it, or its key may be replayed and :uncertain says why.
 with released as (
-    update command set state = 'pending', lease_until = null, claimed_by = null
+    update command set state = 'pending', lease_until = null, claimed_by = null,
+           uncertain = case when :uncertain = '' then uncertain else :uncertain end
      where tenant = :tenant and operation_id = :operation_id and state = 'dispatching' and fence = :fence
     returning 1),
 promised as (

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
+from urllib.parse import quote
 
 import httpx2
 
@@ -53,7 +54,7 @@ class Crm:
 
     async def resolve(self, tenant: str, action: str, resource: str) -> Target | None:
         """A customer of the tenant, as it is now. Raises NotSent or Ambiguous."""
-        response = await _sent(self._client.get(f"/tenants/{tenant}/customers/{resource}"))
+        response = await _sent(self._client.get(_customer(tenant, resource)))
         if response.status_code == 404:
             return None
         body = _judged(response)
@@ -61,13 +62,11 @@ class Crm:
         return Target(response.headers.get("etag", "").strip('"') or None, shown)
 
     async def _get_customer(self, command: CanonicalCommand, key: str) -> httpx2.Response:
-        return await self._client.get(
-            f"/tenants/{command.tenant}/customers/{command.resource}", headers=_headers(command, key)
-        )
+        return await self._client.get(_customer(command.tenant, command.resource), headers=_headers(command, key))
 
     async def _create_note(self, command: CanonicalCommand, key: str) -> httpx2.Response:
         return await self._client.post(
-            f"/tenants/{command.tenant}/customers/{command.resource}/notes",
+            f"{_customer(command.tenant, command.resource)}/notes",
             json={"body": command.arguments["body"]},
             headers=_headers(command, key),
         )
@@ -75,11 +74,15 @@ class Crm:
     async def _delete_note(self, command: CanonicalCommand, key: str) -> httpx2.Response:
         note = command.arguments["note_id"]
         return await self._client.delete(
-            f"/tenants/{command.tenant}/customers/{command.resource}/notes/{note}", headers=_headers(command, key)
+            f"{_customer(command.tenant, command.resource)}/notes/{quote(note, safe='')}", headers=_headers(command, key)
         )
 
     async def _export(self, command: CanonicalCommand, key: str) -> httpx2.Response:
-        return await self._client.get(f"/tenants/{command.tenant}/export", headers=_headers(command, key))
+        return await self._client.get(f"/tenants/{quote(command.tenant, safe='')}/export", headers=_headers(command, key))
+
+
+def _customer(tenant: str, customer: str | None) -> str:
+    return f"/tenants/{quote(tenant, safe='')}/customers/{quote(customer or '', safe='')}"
 
 
 def _headers(command: CanonicalCommand, key: str) -> dict[str, str]:
@@ -100,6 +103,10 @@ async def _sent(request: Awaitable[httpx2.Response]) -> httpx2.Response:
 
 
 def _judged(response: httpx2.Response) -> dict[str, Any]:
+    if response.status_code == 429:
+        raise NotSent("the provider has too much to do and did nothing")
+    if response.status_code in (408, 409, 425):
+        raise Ambiguous(f"the provider answered {response.status_code}: another request with this key may be under way")
     if 400 <= response.status_code < 500:
         raise Refused(_reason(response))
     if not response.is_success:
@@ -114,5 +121,5 @@ def _judged(response: httpx2.Response) -> dict[str, Any]:
 
 
 def _reason(response: httpx2.Response) -> str:
-    known = {404: "not_found", 409: "conflict", 412: "precondition_failed: the resource has changed since it was approved"}
+    known = {404: "not_found", 412: "precondition_failed: the resource has changed since it was approved"}
     return known.get(response.status_code, f"the provider answered {response.status_code}")

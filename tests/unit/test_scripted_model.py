@@ -1,0 +1,100 @@
+"""The scripted model says what its script holds, finds its step in the transcript, and keeps nothing in memory."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from placet.planner.model import CallAsked, ModelFailed, Reply, Said
+from placet.planner.scripted import INLINE, Script, ScriptedModel, load_scripts
+from placet.planner.settings import SHIPPED_SCRIPT
+
+STEPS = [{"say": "one"}, {"calls": [{"tool": "crm_export", "arguments": {"format": "csv"}}]}, {"say": "three"}]
+MODEL = ScriptedModel([Script.model_validate({"when": "Export", "steps": STEPS})])
+
+
+def transcript(text: str, replies: int, *, before: int = 0) -> list[Said]:
+    """A conversation whose last user message has got so many replies; `before` earlier ones belong to earlier messages."""
+    roles = ["user"] + ["assistant"] * before + ["user"] + ["assistant", "tool"] * replies
+    last = before + 1
+    return [
+        Said(index, role, text if index == last else "Export", "k" if role == "tool" else None)
+        for index, role in enumerate(roles)
+    ]
+
+
+@pytest.mark.req("U6")
+@pytest.mark.parametrize("before", [0, 3])
+async def test_the_step_is_found_by_counting_the_replies_since_the_last_message(before: int) -> None:
+    replies = [await MODEL.ask(transcript("please export", done, before=before)) for done in range(3)]
+    call = CallAsked("call_0", "crm_export", '{"format": "csv"}')
+    assert replies == [Reply("one"), Reply("", (call,)), Reply("three")]
+
+
+@pytest.mark.req("U6", "T4")
+async def test_the_same_transcript_gets_the_same_reply() -> None:
+    asked = transcript("export", 1)
+    assert await MODEL.ask(asked) == await MODEL.ask(asked) == await ScriptedModel([MODEL_SCRIPT]).ask(asked)
+
+
+MODEL_SCRIPT = Script.model_validate({"when": "Export", "steps": STEPS})
+
+
+@pytest.mark.req("U6")
+async def test_a_message_may_bring_its_own_script() -> None:
+    text = INLINE + json.dumps([{"calls": [{"tool": "t", "raw": "{not json", "hint": "call_7"}, {"tool": "u"}]}])
+    reply = await MODEL.ask(transcript(text, 0))
+    assert reply.calls == (CallAsked("call_7", "t", "{not json"), CallAsked("call_1", "u", "{}"))
+
+
+@pytest.mark.req("U6")
+async def test_raw_arguments_may_be_empty() -> None:
+    reply = await MODEL.ask(transcript(INLINE + '[{"calls": [{"tool": "t", "raw": ""}]}]', 0))
+    assert reply.calls == (CallAsked("call_0", "t", ""),)
+
+
+@pytest.mark.req("T11")
+@pytest.mark.parametrize(
+    "text", ["!script ", "!script {", "!script {}", '!script [{"say": 7}]', '!script [{"tool": "t"}]', "!script []"]
+)
+async def test_a_script_that_cannot_be_read_is_a_failure_of_the_model(text: str) -> None:
+    with pytest.raises(ModelFailed):
+        await MODEL.ask(transcript(text, 0))
+
+
+@pytest.mark.req("T11")
+async def test_a_script_that_is_over_is_a_failure_of_the_model() -> None:
+    with pytest.raises(ModelFailed, match="3 steps"):
+        await MODEL.ask(transcript("export", 3))
+
+
+async def test_a_message_that_no_script_knows_gets_an_answer_and_no_calls() -> None:
+    reply = await MODEL.ask(transcript("what is the weather", 0))
+    assert reply.text
+    assert reply.calls == ()
+
+
+@pytest.mark.req("U6")
+async def test_the_shipped_script_can_be_played_to_its_end() -> None:
+    scripts = load_scripts(Path(SHIPPED_SCRIPT))
+    model = ScriptedModel(scripts)
+    for script in scripts:
+        for done in range(len(script.steps)):
+            assert await model.ask(transcript(script.when, done)) == script.steps[done].reply()
+
+
+@pytest.mark.parametrize("text", ["- when: x\n", "- {when: x, steps: []}", "- {when: x, steps: [{sya: hello}]}", "when: x"])
+def test_a_script_file_with_a_mistake_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "script.yaml"
+    file.write_text(text)
+    with pytest.raises(ValidationError):
+        load_scripts(file)
+
+
+def test_a_script_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "script.yaml"
+    file.write_text("[")
+    with pytest.raises(yaml.YAMLError):
+        load_scripts(file)

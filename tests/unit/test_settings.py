@@ -1,0 +1,164 @@
+"""Settings: read once from the environment; what is missing or wrong stops the service by name, with status 78."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic_settings import BaseSettings
+
+from placet.admission.settings import Settings as AdmissionSettings
+from placet.executor.settings import Settings as ExecutorSettings
+from placet.ingress.settings import Settings as IngressSettings
+from placet.permission.settings import Settings as PermissionSettings
+from placet.planner.settings import Settings as PlannerSettings
+from placet.service.settings import EX_CONFIG, MigrationSettings, load_settings, readable_file, refuse_setting
+
+WHOLE = {
+    "PLACET_AMQP_URL": "amqp://user:word@broker/vhost",
+    "PLACET_DATABASE_URL": "postgresql://role:word@database/name",
+    "PLACET_AUTH_ISSUER": "https://issuer.example",
+    "PLACET_AUTH_JWKS": "jwks.json",
+    "PLACET_REDIS_URL": "redis://redis/0",
+    "PLACET_CRM_URL": "http://crm.example",
+    "PLACET_CRM_TOKEN": "CANARY",
+    "PLACET_OWNER_URL": "postgresql://owner:word@database/name",
+    "PLACET_SERVICE_ROLE": "placet_planner",
+}
+SERVICES: list[type[BaseSettings]] = [
+    AdmissionSettings,
+    ExecutorSettings,
+    IngressSettings,
+    PermissionSettings,
+    PlannerSettings,
+]
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PLACET_")]:
+        monkeypatch.delenv(name)
+    for name, value in WHOLE.items():
+        monkeypatch.setenv(name, value)
+
+
+def refusal(kind: type[BaseSettings], capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said when the settings are refused."""
+    with pytest.raises(SystemExit) as caught:
+        load_settings(kind)
+    assert caught.value.code == EX_CONFIG == 78
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err
+
+
+@pytest.mark.parametrize("kind", [*SERVICES, MigrationSettings], ids=lambda kind: kind.__module__.split(".")[1])
+def test_whole_settings_are_read(kind: type[BaseSettings]) -> None:
+    assert load_settings(kind)
+
+
+@pytest.mark.parametrize("kind", SERVICES, ids=lambda kind: kind.__module__.split(".")[1])
+def test_each_missing_setting_is_named(
+    kind: type[BaseSettings], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    required = [f"PLACET_{name}".upper() for name, field in kind.model_fields.items() if field.is_required()]
+    assert "PLACET_AMQP_URL" in required
+    for name in required:
+        monkeypatch.delenv(name)
+    said = refusal(kind, capsys)
+    assert [line.split(":")[0] for line in said.splitlines()] == [f"setting {name}" for name in required]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        (PlannerSettings, "PLACET_AMQP_URL", "http://broker"),
+        (PlannerSettings, "PLACET_AMQP_URL", ""),
+        (PlannerSettings, "PLACET_DATABASE_URL", "mysql://database"),
+        (PlannerSettings, "PLACET_PREFETCH", "0"),
+        (PlannerSettings, "PLACET_PREFETCH", "many"),
+        (PlannerSettings, "PLACET_LOG_LEVEL", "loud"),
+        (PlannerSettings, "PLACET_HEALTH_PORT", "65536"),
+        (PlannerSettings, "PLACET_MODEL_ATTEMPTS", "0"),
+        (AdmissionSettings, "PLACET_LEASE_SECONDS", "0"),
+        (AdmissionSettings, "PLACET_LEASE_SECONDS", "5"),
+        (ExecutorSettings, "PLACET_CRM_TOKEN", ""),
+        (ExecutorSettings, "PLACET_DISPATCH_SHARE", "1"),
+        (PermissionSettings, "PLACET_AUTH_ISSUER", ""),
+        (MigrationSettings, "PLACET_SERVICE_ROLE", 'x"; drop table approval; --'),
+    ],
+)
+def test_a_wrong_setting_is_named(
+    kind: type[BaseSettings], name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, value)
+    said = refusal(kind, capsys)
+    assert name in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.req("E1", "O3")
+@pytest.mark.parametrize("name", ["PLACET_AMQP_URL", "PLACET_DATABASE_URL", "PLACET_CRM_URL"])
+def test_a_wrong_setting_is_not_repeated_for_it_may_hold_a_password(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, "wrong://user:CANARY@host")
+    kind = ExecutorSettings if name == "PLACET_CRM_URL" else PlannerSettings
+    assert "CANARY" not in refusal(kind, capsys)
+
+
+@pytest.mark.req("E1", "O3")
+def test_the_connectors_credential_is_in_no_representation_of_the_settings() -> None:
+    settings = load_settings(ExecutorSettings)
+    assert settings.crm_token.get_secret_value() == "CANARY"
+    assert "CANARY" not in f"{settings!r} {settings} {settings.model_dump_json()}"
+
+
+def test_a_setting_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        refuse_setting("PLACET_POLICY_FILE", "it is not good")
+    assert (caught.value.code, capsys.readouterr().err) == (EX_CONFIG, "setting PLACET_POLICY_FILE: it is not good\n")
+
+
+def test_a_file_that_a_setting_names_must_be_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = tmp_path / "script.yaml"
+    there.touch()
+    assert readable_file("PLACET_SCRIPT_FILE", str(there)) == there
+    for missing in (tmp_path / "gone.yaml", tmp_path):
+        with pytest.raises(SystemExit) as caught:
+            readable_file("PLACET_SCRIPT_FILE", str(missing))
+        assert caught.value.code == EX_CONFIG
+        assert "PLACET_SCRIPT_FILE" in capsys.readouterr().err
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.req("P5", "P11")
+def test_b13_a_policy_that_cannot_be_in_force_stops_the_service_at_start(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        json.dumps({"name": "x", "rules": [{"id": "x", "effect": "ask", "actions": ["crm.note.delte"], "approver": {}}]})
+    )
+    ended = run("placet.permission", "serve", PLACET_POLICY_FILE=str(policy))
+    assert ended.returncode == EX_CONFIG
+    assert "PLACET_POLICY_FILE" in ended.stderr
+    assert "crm.note.delte" in ended.stderr
+
+
+def test_a_service_says_whether_its_settings_are_whole() -> None:
+    whole = run("placet.planner", "check")
+    wrong = run("placet.planner", "check", PLACET_PREFETCH="0")
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert (wrong.returncode, wrong.stdout) == (EX_CONFIG, "")
+    assert "PLACET_PREFETCH" in wrong.stderr
