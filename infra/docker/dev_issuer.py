@@ -19,17 +19,14 @@ ROLES = {"ask": ASKER, "approve": APPROVER}
 LIFETIME_SECONDS = 12 * 3600
 
 
-class KeptIssuer(Issuer):
-    """An issuer whose key outlives the process."""
-
-    def __init__(self, path: Path) -> None:
-        """Take the key from the file, which is made, readable by its owner only, when it is not there."""
-        super().__init__()
-        if path.exists():
-            self._key = OKPKey.import_key(json.loads(path.read_text()))
-        else:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                json.dump(self._key.as_dict(private=True), file)
+def kept_key(path: Path) -> OKPKey:
+    """The key in the file, which is made, readable by its owner only, when it is not there."""
+    if path.exists():
+        return OKPKey.import_key(json.loads(path.read_text()))
+    key = OKPKey.generate_key("Ed25519", {"kid": "placet-development", "use": "sig"})
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(key.as_dict(private=True), file)
+    return key
 
 
 def main() -> None:
@@ -42,7 +39,7 @@ def main() -> None:
     token.add_argument("tenant")
     token.add_argument("role", choices=ROLES)
     asked = parser.parse_args()
-    issuer = KeptIssuer(PRIVATE)
+    issuer = Issuer(kept_key(PRIVATE))
     if asked.verb == "keys":
         issuer.write_jwks(PUBLIC)
     else:

@@ -69,7 +69,7 @@ async def test_b12_a_reused_tool_call_id_authorises_nothing(world: World) -> Non
     assert len({card["tool_call_id"] for card in cards}) == len({card["interrupt_id"] for card in cards}) == 4
     assert [effect["payload"] for effect in await world.effects()] == [{"body": "A"}]
     await world.approve(cards[2])
-    (next_of_twins,) = await world.cards(twins)
+    (next_of_twins,) = await _after(world, twins, cards[2])
     assert next_of_twins["arguments"]["body"] == "D"
     await world.deny(next_of_twins)
     view = await world.state(twins, "completed")

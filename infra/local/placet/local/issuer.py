@@ -17,10 +17,10 @@ APPROVER = ("placet:approval.read", "placet:approval.decide")
 
 
 class Issuer:
-    """Signs tokens with a key that exists as long as the run."""
+    """Signs tokens with a key that exists as long as the run, unless a kept one is given."""
 
-    def __init__(self) -> None:
-        self._key = OKPKey.generate_key("Ed25519", {"kid": new_id("key"), "use": "sig"})
+    def __init__(self, key: OKPKey | None = None) -> None:
+        self._key = key or OKPKey.generate_key("Ed25519", {"kid": new_id("key"), "use": "sig"})
 
     def write_jwks(self, path: Path) -> Path:
         """Write the public key where the services read it."""

@@ -1,5 +1,5 @@
 """Named places where a test may kill the process for real:
-`PLACET_CRASH_AT=admission:permission.decided.v1:after_commit.admit`.
+`PLACET_CRASH_AT=admission:permission.decided.v1:after_commit.decide`.
 
 One function, no state but the environment read at start, no cost when it is not set.
 """

@@ -7,6 +7,7 @@ from placet.admission.store import Proposal, Store, Subject
 from placet.canonical import CanonicalCommand, command_digest
 from placet.contracts.commands import CommandReady, ResourceResolve, ResourceResolved
 from placet.contracts.ids import new_id
+from placet.contracts.message import Message
 from placet.contracts.permissions import PermissionAsked, PermissionDecided
 from placet.contracts.turns import ToolCallProposed
 from placet.messaging import Cause, NoAnswer, Requester
@@ -85,19 +86,19 @@ class Proposals:
     async def on_permission_decided(self, decided: PermissionDecided, cause: Cause) -> None:
         """Make the proposal a command, or tell the planner why it will not run."""
         if decided.decision == "approved":
-            await self._store.admit(
-                cause.tenant,
-                decided,
-                [cause.promise(CommandReady(operation_id=decided.operation_id, action=decided.action))],
-            )
-            return
-        subject = Subject(
-            tenant=cause.tenant,
-            operation_id=decided.operation_id,
-            conversation_id=decided.conversation_id,
-            turn_id=decided.turn_id,
-            tool_call_id=decided.tool_call_id,
-            action=decided.action,
-        )
-        settled = subject.settled(decided.decision, decided.reason, domain.told(decided.decision, decided.reason))
-        await self._store.refuse(cause.tenant, decided, [cause.promise(settled)])
+            message: Message = CommandReady(operation_id=decided.operation_id, action=decided.action)
+        else:
+            told = domain.told(decided.decision, decided.reason)
+            message = _subject(cause.tenant, decided).settled(decided.decision, decided.reason, told)
+        await self._store.decide(cause.tenant, decided, [cause.promise(message)])
+
+
+def _subject(tenant: str, decided: PermissionDecided) -> Subject:
+    return Subject(
+        tenant=tenant,
+        operation_id=decided.operation_id,
+        conversation_id=decided.conversation_id,
+        turn_id=decided.turn_id,
+        tool_call_id=decided.tool_call_id,
+        action=decided.action,
+    )

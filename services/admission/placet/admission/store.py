@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import asyncpg
@@ -107,18 +106,21 @@ class Store:
         )
         return row["changed"]
 
-    async def admit(self, tenant: str, decided: PermissionDecided, promises: Sequence[Promise]) -> bool:
-        """Make an approved proposal a command."""
-        row = await self._outbox.commit(self._sql["admit"], promises, **_decision(tenant, decided))
-        return row["changed"]
-
-    async def refuse(self, tenant: str, decided: PermissionDecided, promises: Sequence[Promise]) -> bool:
-        """Record that a proposal was denied or expired."""
+    async def decide(self, tenant: str, decided: PermissionDecided, promises: Sequence[Promise]) -> bool:
+        """Take a decision into the ledger: an approved proposal waits to be claimed, any other has ended."""
         row = await self._outbox.commit(
-            self._sql["refuse"],
+            self._sql["decide"],
             promises,
-            **_decision(tenant, decided),
-            state=decided.decision,
+            tenant=tenant,
+            operation_id=decided.operation_id,
+            tool_call_id=decided.tool_call_id,
+            interrupt_id=decided.interrupt_id,
+            digest=decided.digest,
+            policy_version=decided.policy_version,
+            rule=decided.rule,
+            decided_by=decided.decided_by,
+            expires_at=decided.valid_until,
+            state="pending" if decided.decision == "approved" else decided.decision,
             reason=decided.reason,
         )
         return row["changed"]
@@ -209,17 +211,3 @@ class Store:
 
 def _subject(row: asyncpg.Record, tenant: str) -> Subject:
     return Subject(tenant, row["operation_id"], row["conversation_id"], row["turn_id"], row["tool_call_id"], row["action"])
-
-
-def _decision(tenant: str, decided: PermissionDecided) -> dict[str, str | datetime]:
-    return {
-        "tenant": tenant,
-        "operation_id": decided.operation_id,
-        "tool_call_id": decided.tool_call_id,
-        "interrupt_id": decided.interrupt_id,
-        "digest": decided.digest,
-        "policy_version": decided.policy_version,
-        "rule": decided.rule,
-        "decided_by": decided.decided_by,
-        "expires_at": decided.valid_until,
-    }
