@@ -25,8 +25,8 @@ $(VENV)/.ready: $(LOCK) infra/lock/bootstrap.lock infra/local/link.py
 demo: setup ## set everything up and run the demonstration
 	@$(PY) -m placet.local demo
 
-up: setup ## run the whole system until Ctrl-C, and say where to look
-	@$(PY) -m placet.local up
+up: setup ## run the whole system until Ctrl-C, and say where to look (PORT=8080)
+	@$(PY) -m placet.local up $(if $(PORT),--port $(PORT))
 
 test: setup ## set everything up and run the tests
 	@$(PY) -m pytest

@@ -3,12 +3,12 @@
 from collections.abc import AsyncGenerator, Generator
 
 import pytest
-from world import World
 
 from placet.local.backing import Backing
 from placet.local.backing import backing as find_backing
 from placet.local.system import System
 from placet.local.system import system as run_system
+from world import World
 
 
 @pytest.fixture(scope="session")

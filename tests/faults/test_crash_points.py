@@ -43,7 +43,7 @@ BOUNDARIES = [
         ["before_commit.decide_approval", "after_commit.decide_approval", "after_publish", "before_ack"],
     ),
     ("ingress", "permission.decided.v1", ["before_ack"]),
-    ("admission", "permission.decided.v1", ["before_commit.admit", "after_commit.admit", "after_publish", "before_ack"]),
+    ("admission", "permission.decided.v1", ["before_commit.decide", "after_commit.decide", "after_publish", "before_ack"]),
     ("permission", "decision.verify.v1", ["before_ack"]),
     ("admission", "claim.requested.v1", ["before_ack"]),
     (

@@ -3,11 +3,11 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 import pytest
-from world import World, create, read, script
 
 from fakes.otlp_receiver import OtlpReceiver, ReceivedSpan
 from placet.local.backing import Backing
 from placet.local.system import system as run_system
+from world import World, create, read, script
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ class Rows:
         self.saved: list[Change] = []
         self.promised: list[Promise] = []
 
-    async def begin(self, tenant: str, accepted: TurnAccepted) -> bool:
-        return True
+    async def begin(self, tenant: str, accepted: TurnAccepted) -> Turn:
+        return await self.turn(tenant, accepted.turn_id)
 
     async def turn(self, tenant: str, turn_id: str) -> Turn:
         return Turn(tenant, turn_id, "c1", "alice", "planning", "", 1, 0, 1, ())

@@ -74,7 +74,7 @@ def definitions(
 POLICIES: tuple[Json, ...] = (
     {
         "name": "placet-inbox",
-        "pattern": r"^placet\.[a-z]+\.in$",
+        "pattern": rf"^placet\.({'|'.join(SERVICES)})\.in$",
         "apply-to": "queues",  # "quorum_queues" is unknown before 3.12
         "priority": 10,
         "definition": {
@@ -84,6 +84,14 @@ POLICIES: tuple[Json, ...] = (
             "overflow": "reject-publish",
             "max-length": 1_000_000,
         },
+    },
+    {
+        "name": "placet-outside",
+        "pattern": rf"^placet\.({'|'.join(OUTSIDE)})\.in$",
+        "apply-to": "queues",
+        "priority": 10,
+        # News for programs that may never come must not stop the services that say it: the oldest is dropped.
+        "definition": {"delivery-limit": 20, "overflow": "drop-head", "max-length": 100_000},
     },
     {
         "name": "placet-dead",

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import structlog
-from aio_pika import Message as AmqpMessage
 from aio_pika.abc import AbstractIncomingMessage
 from aiormq.exceptions import AMQPError
 from faststream import AckPolicy
@@ -21,10 +20,10 @@ from placet.contracts.catalogue import ROUTES, Route, exchange, heard_by, inbox_
 from placet.contracts.message import CONTENT_TYPE, Envelope, Message, Unreadable, decode
 from placet.messaging.messages import Cause, promise
 from placet.messaging.parking import Parking
-from placet.messaging.publisher import Publisher
+from placet.messaging.publisher import TRANSIENT, Properties, Publisher
 from placet.messaging.requester import NoAnswer
 from placet.service.crash import crash_point, handling
-from placet.service.database import TRANSIENT
+from placet.service.database import TRANSIENT as DATABASE_AWAY
 from placet.service.runner import Alarm
 from placet.service.settings import ServiceSettings
 from placet.telemetry import process_span
@@ -34,12 +33,15 @@ log = structlog.get_logger()
 M = TypeVar("M", bound=Message)
 Handler = Callable[[M, Cause], Awaitable[Message | None]]
 
-WAITING_HELPS = (*TRANSIENT, AMQPError, NoAnswer)
+WAITING_HELPS = (*DATABASE_AWAY, AMQPError, NoAnswer)
 ATTEMPTS = 3
 """How often a delivery whose handler raises is tried before it is parked."""
 
 RESUMES = {"decision.submitted.v1", "decision.relayed.v1"}
 """Messages that resume what was suspended, perhaps weeks later: a new trace, linked."""
+
+REPLY_MILLISECONDS = "30000"
+"""How long a reply may wait for an asker who has gone; as text, as AMQP has it."""
 
 _REPLY_KEY = re.compile(r"^reply\.([a-z]+)\.\d+$")
 _IDS = {"turn_id": "placet.turn.id", "tool_call_id": "placet.tool_call.id", "operation_id": "placet.operation.id"}
@@ -63,6 +65,7 @@ class Consumer:
         self._parking, self._publisher, self._alarm = parking, publisher, alarm
         self._prefetch, self._user_prefix = prefetch, user_prefix
         self._handlers: dict[str, Handler[Any]] = {}
+        self._queues: list[str] = []
         self._broker = RabbitBroker(
             url, reconnect_interval=1, graceful_timeout=20, logger=None, apply_types=False, decoder=_whole
         )
@@ -101,6 +104,7 @@ class Consumer:
         await self._broker.stop()
 
     def _subscribe(self, queue: str, routes: dict[str, Route]) -> None:
+        self._queues.append(queue)
         known = {wire: route.message for wire, route in routes.items()}
 
         async def consume(message: RabbitMessage) -> None:
@@ -181,16 +185,16 @@ class Consumer:
         if found is None or found[1] != (raw.user_id or "").removeprefix(self._user_prefix):
             return
         said = promise(cause.service, answer, tenant=cause.tenant, conversation=cause.conversation, cause=cause.message_id)
-        message = AmqpMessage(
-            said.body,
+        properties = Properties(
             message_id=said.message_id,
-            type=said.wire,
+            message_type=said.wire,
             content_type=CONTENT_TYPE,
             correlation_id=raw.correlation_id,
+            delivery_mode=TRANSIENT,
             user_id=self._publisher.user,
-            expiration=30,
+            expiration=REPLY_MILLISECONDS,
         )
-        await self._publisher.send(message, found[0])
+        await self._publisher.send(said.body, properties, found[0])
 
     async def _park(self, raw: AbstractIncomingMessage, reason: str) -> None:
         """Raising here rejects the delivery, and the broker's dead-letter queue keeps it."""
@@ -199,18 +203,19 @@ class Consumer:
 
     async def _watch_consumers(self) -> None:
         """A consumer that the broker dropped without a word (B41) ends the process, so that it starts afresh."""
-        missing = 0
-        while missing < 3:
+        missing = dict.fromkeys(self._queues, 0)
+        while max(missing.values()) < 3:
             await asyncio.sleep(2)
-            missing = 0 if await self._consumes() else missing + 1
-        self._alarm.raise_it(f"{inbox_queue(self._service)} has no consumer")
+            for queue in self._queues:
+                missing[queue] = 0 if await self._consumed(queue) else missing[queue] + 1
+        self._alarm.raise_it(f"{max(missing, key=missing.__getitem__)} has no consumer")
 
-    async def _consumes(self) -> bool:
+    async def _consumed(self, queue: str) -> bool:
         try:
-            queue = await self._publisher.passive(inbox_queue(self._service))
+            found = await self._publisher.passive(queue)
         except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
             return "NOT_FOUND" not in str(error)  # a broker that is away is waited for; a queue that is gone is not
-        return bool(queue.declaration_result.consumer_count)
+        return bool(found.declaration_result.consumer_count)
 
 
 async def _whole(message: RabbitMessage) -> RabbitMessage:

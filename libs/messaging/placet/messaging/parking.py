@@ -1,13 +1,20 @@
 """Where deliveries go that cannot be read or keep failing: with their reason and original bytes, stopping nothing (M4)."""
 
 import json
+import re
 from typing import Protocol
 
-from aio_pika import DeliveryMode, Message
 from aio_pika.abc import AbstractIncomingMessage
 
-from placet.messaging.publisher import Publisher
+from placet.messaging.publisher import PERSISTENT, Properties, Publisher
 from placet.service.database import Database, load_queries
+
+_TOKEN = re.compile(rb'("authorization"\s*:\s*")[^"]*"')
+
+
+def without_token(body: bytes) -> bytes:
+    """The body as it came, but for a person's token, which is never stored (P6)."""
+    return _TOKEN.sub(rb'\1[removed]"', body)
 
 
 class Parking(Protocol):
@@ -34,7 +41,7 @@ class DatabaseParking:
             routing_key=delivery.routing_key or "",
             user_id=delivery.user_id,
             headers=json.dumps(dict(delivery.headers), default=str),
-            body=delivery.body,
+            body=without_token(delivery.body),
             reason=reason[:2000],
         )
 
@@ -48,12 +55,11 @@ class BrokerParking:
 
     async def park(self, delivery: AbstractIncomingMessage, reason: str) -> None:
         """Publish the delivery's bytes to the dead-letter queue. Raises ConnectionError when the broker does not confirm."""
-        message = Message(
-            delivery.body,
+        properties = Properties(
             message_id=delivery.message_id,
-            type=delivery.type,
+            message_type=delivery.type,
             content_type=delivery.content_type,
-            delivery_mode=DeliveryMode.PERSISTENT,
+            delivery_mode=PERSISTENT,
             user_id=self._publisher.user,
             headers={
                 "placet-reason": reason[:2000],
@@ -62,5 +68,5 @@ class BrokerParking:
                 "placet-user-id": delivery.user_id or "",
             },
         )
-        if error := await self._publisher.send(message, self._key):
+        if error := await self._publisher.send(without_token(delivery.body), properties, self._key):
             raise ConnectionError(error)

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import aio_pika
 import structlog
-from aio_pika import Message as AmqpMessage
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
 from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelLockedResource
 
@@ -17,6 +16,7 @@ from placet.contracts.catalogue import REPLY_SLOTS, ROUTES, exchange, reply_key,
 from placet.contracts.ids import new_id
 from placet.contracts.message import CONTENT_TYPE, Message, Unreadable, decode
 from placet.messaging.messages import promise
+from placet.messaging.publisher import PERSISTENT, TRANSIENT, Properties
 
 log = structlog.get_logger()
 
@@ -80,30 +80,35 @@ class Requester:
     async def _send(self, question: Message, correlation: str, tenant: str, conversation: str, timeout: float) -> None:
         said = promise(self._service, question, tenant=tenant, conversation=conversation)
         durable = ROUTES[question.wire].kind == "event"
-        message = AmqpMessage(
-            said.body,
+        properties = Properties(
             message_id=said.message_id,
-            type=said.wire,
+            message_type=said.wire,
             content_type=CONTENT_TYPE,
             correlation_id=correlation,
             reply_to=reply_key(self._service, self._slot),
             user_id=self._user,
-            expiration=None if durable else timeout,
-            delivery_mode=2 if durable else 1,
-            headers={"traceparent": said.traceparent} if said.traceparent else {},
+            expiration=None if durable else str(int(timeout * 1000)),
+            delivery_mode=PERSISTENT if durable else TRANSIENT,
+            headers={"traceparent": said.traceparent} if said.traceparent else None,
         )
-        target = await self._channel.get_exchange(exchange(self._service), ensure=False)
-        await target.publish(message, question.wire, mandatory=True)
+        underlay = await self._channel.get_underlay_channel()
+        await underlay.basic_publish(
+            said.body, exchange=exchange(self._service), routing_key=question.wire, properties=properties, mandatory=True
+        )
 
     async def _connect(self) -> None:
         self._connection: AbstractConnection = await aio_pika.connect(
             self._url, client_properties={"connection_name": f"{self._service} requester"}
         )
-        self._user = self._connection.url.user or ""
-        self._lost = asyncio.Event()
-        self._connection.close_callbacks.add(self._on_close)
-        self._channel: AbstractChannel = await self._connection.channel(on_return_raises=True)
-        self._slot = await self._take_slot()
+        try:
+            self._user = self._connection.url.user or ""
+            self._lost = asyncio.Event()
+            self._connection.close_callbacks.add(self._on_close)
+            self._channel: AbstractChannel = await self._connection.channel(on_return_raises=True)
+            self._slot = await self._take_slot()
+        except BaseException:
+            await self._connection.close()
+            raise
         self._ready.set()
 
     def _on_close(self, _connection: Any, _error: BaseException | None) -> None:
@@ -124,11 +129,12 @@ class Requester:
         while True:
             await self._lost.wait()
             self._ready.clear()
-            try:
-                await self._connect()
-            except (AMQPError, OSError) as error:
-                log.warning("requester.reconnects", action="requester.reconnects", error=str(error))
-                await asyncio.sleep(1)
+            while not self._ready.is_set():
+                try:
+                    await self._connect()
+                except (AMQPError, OSError, RuntimeError) as error:
+                    log.warning("requester.reconnects", action="requester.reconnects", error=str(error))
+                    await asyncio.sleep(1)
 
     async def _on_reply(self, raw: AbstractIncomingMessage) -> None:
         waiting = self._open.get(raw.correlation_id or "")

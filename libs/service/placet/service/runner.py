@@ -14,7 +14,7 @@ from asyncpg import PostgresError
 
 from placet.service.health import Health
 from placet.service.logs import start_logging
-from placet.service.migrations import load_migrations, migrate
+from placet.service.migrations import MigrationChanged, load_migrations, migrate
 from placet.service.settings import MigrationSettings, ServiceSettings, load_settings
 from placet.telemetry import start_telemetry, stop_telemetry
 
@@ -111,7 +111,7 @@ async def _migrate(service: str, packages: Sequence[str]) -> int:
     settings = load_settings(MigrationSettings)
     try:
         applied = await migrate(settings.owner_url, settings.service_role, load_migrations(*packages))
-    except (OSError, PostgresError) as error:
+    except (OSError, PostgresError, MigrationChanged) as error:
         print(f"{service}: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     print(f"{service}: {len(applied)} migrations applied" if applied else f"{service}: the schema is up to date")

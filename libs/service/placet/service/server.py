@@ -27,7 +27,14 @@ class Server:
         self._name = name
         self._listener = (host, port)
         self._server = _Uvicorn(
-            uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, lifespan="off")
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=3,
+                timeout_keep_alive=75,
+                lifespan="off",
+            )
         )
 
     async def start(self) -> None:

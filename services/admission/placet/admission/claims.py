@@ -3,7 +3,7 @@
 from typing import Literal
 
 from placet.admission import domain
-from placet.admission.store import Ledgered, Store
+from placet.admission.store import GivenBack, Ledgered, Store
 from placet.contracts.commands import ClaimAnswered, ClaimRequested, CommandReady, CommandReported
 from placet.contracts.permissions import DecisionVerified, DecisionVerify
 from placet.messaging import Cause, Requester
@@ -71,7 +71,8 @@ class Claims:
             raise LookupError(f"a report about {report.operation_id}, which is not in the ledger")
         if report.outcome == "not_sent" and domain.after_nothing_sent(report.fence) == "pending":
             ready = cause.promise(CommandReady(operation_id=report.operation_id, action=command.subject.action))
-            await self._store.release(cause.tenant, report.operation_id, report.fence, [ready])
+            given_back = GivenBack(report.fence, report.worker, "not_sent", report.reason, report.attempts)
+            await self._store.release(command.subject, given_back, [ready])
             return
         outcome = "failed" if report.outcome == "not_sent" else report.outcome
         result = report.result if outcome == "succeeded" else domain.told(outcome, report.reason)

@@ -1,7 +1,7 @@
 """The loop that finds commands whose worker has gone silent, and those that nobody claimed in time."""
 
 from placet.admission import domain
-from placet.admission.store import LostLease, Store, Subject
+from placet.admission.store import GivenBack, LostLease, Store, Subject
 from placet.contracts.commands import CommandReady, CommandReported
 from placet.contracts.turns import Outcome
 from placet.messaging import Promise, promise
@@ -33,8 +33,10 @@ class Recovery:
                 tenant=subject.tenant,
                 conversation=subject.conversation_id,
             )
-            uncertain = "an earlier worker was lost and may have reached the provider"
-            await self._store.release(subject.tenant, subject.operation_id, lease.fence, [ready], uncertain=uncertain)
+            given_back = GivenBack(
+                lease.fence, lease.worker, "lost", "the worker was lost, and may have reached the provider"
+            )
+            await self._store.release(subject, given_back, [ready])
             return
         reason = "the worker that had the command was lost, and nothing tells whether it reached the provider"
         report = CommandReported(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import asyncpg
 
@@ -67,6 +67,17 @@ class Claim:
 
     fence: int
     uncertain: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """A claim that ended without an outcome: nothing was sent under it, or its worker was lost."""
+
+    fence: int
+    worker: str
+    outcome: Literal["not_sent", "lost"]
+    reason: str
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +196,19 @@ class Store:
         )
         return row["changed"]
 
-    async def release(
-        self, tenant: str, operation_id: str, fence: int, promises: Sequence[Promise], *, uncertain: str = ""
-    ) -> bool:
-        """Give a claim back; `uncertain` says why it may have had the effect."""
+    async def release(self, subject: Subject, given_back: GivenBack, promises: Sequence[Promise]) -> bool:
+        """Give a claim back, and record it among the attempts."""
         row = await self._outbox.commit(
             self._sql["release"],
             promises,
-            tenant=tenant,
-            operation_id=operation_id,
-            fence=fence,
-            uncertain=uncertain,
+            tenant=subject.tenant,
+            operation_id=subject.operation_id,
+            fence=given_back.fence,
+            worker=given_back.worker,
+            requests=given_back.requests,
+            outcome=given_back.outcome,
+            reason=given_back.reason,
+            uncertain=given_back.reason if given_back.outcome == "lost" else "",
         )
         return row["changed"]
 

@@ -22,7 +22,14 @@ def build(alarm: Alarm) -> Sequence[Part]:
     )
     publisher = Publisher("executor", settings.amqp_url)
     requester = Requester("executor", settings.amqp_url, user_prefix=settings.amqp_user_prefix)
-    handlers = Handlers(crm, requester, publisher, ask_seconds=settings.ask_seconds, dispatch_share=settings.dispatch_share)
+    handlers = Handlers(
+        crm,
+        requester,
+        publisher,
+        ask_seconds=settings.ask_seconds,
+        dispatch_share=settings.dispatch_share,
+        provider_seconds=settings.provider_seconds,
+    )
     consumer = Consumer.of("executor", settings, BrokerParking("executor", publisher), publisher, alarm)
     consumer.on(CommandReady, handlers.on_command_ready)
     consumer.on(ResourceResolve, handlers.on_resource_resolve)

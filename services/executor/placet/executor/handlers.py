@@ -29,10 +29,17 @@ class Handlers:
     """One method per message. Only what admission's answer to a claim holds is ever executed."""
 
     def __init__(
-        self, connector: Connector, requester: Requester, publisher: Publisher, *, ask_seconds: float, dispatch_share: float
+        self,
+        connector: Connector,
+        requester: Requester,
+        publisher: Publisher,
+        *,
+        ask_seconds: float,
+        dispatch_share: float,
+        provider_seconds: float,
     ) -> None:
         self._connector, self._requester, self._publisher = connector, requester, publisher
-        self._ask_seconds, self._dispatch_share = ask_seconds, dispatch_share
+        self._ask_seconds, self._dispatch_share, self._provider_seconds = ask_seconds, dispatch_share, provider_seconds
 
     async def on_command_ready(self, ready: CommandReady, cause: Cause) -> None:
         """Claim the command, run it, report what is known. Raises NoAnswer when admission does not answer."""
@@ -62,7 +69,7 @@ class Handlers:
             raise ValueError("the digest of the claim is not that of its bytes")
         command = CanonicalCommand.decode(canonical)
         annotate(placet__action=command.action, placet__fence=claim.fence)
-        seconds = claim.lease_seconds * self._dispatch_share
+        seconds = min(claim.lease_seconds * self._dispatch_share, claim.lease_seconds - self._provider_seconds)
         return await dispatch(self._connector, command, claim.operation_id, seconds=seconds, uncertain=claim.uncertain)
 
     async def _report(self, claim: ClaimAnswered, worker: str, known: Known, cause: Cause) -> None:

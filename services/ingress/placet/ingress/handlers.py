@@ -15,6 +15,10 @@ PATIENCE = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between looks for earlier news: a redelivery may hold it up; and if it was parked, it never comes."""
 
 
+class NotAccepted(Exception):
+    """A turn that a frontend asks for is refused; the text says why."""
+
+
 class Handlers:
     """One method per message."""
 
@@ -26,7 +30,7 @@ class Handlers:
         for pause in (*PATIENCE, None):
             became = await self._store.apply_turn(cause.tenant, news, late=pause is None)
             if became == "applied":
-                await self._live.tell(cause.tenant, news.conversation_id)
+                self._live.tell(cause.tenant, news.conversation_id)
             if became != "early" or pause is None:
                 return
             await asyncio.sleep(pause)
@@ -34,26 +38,26 @@ class Handlers:
     async def on_permission_requested(self, card: PermissionRequested, cause: Cause) -> None:
         """A card is out."""
         if await self._store.show_card(cause.tenant, card):
-            await self._live.tell(cause.tenant, card.conversation_id)
+            self._live.tell(cause.tenant, card.conversation_id)
 
     async def on_permission_decided(self, decided: PermissionDecided, cause: Cause) -> None:
         """A card is decided. What a rule decided had no card."""
         if decided.decided_by.startswith("rule:"):
             return
         if await self._store.close_card(cause.tenant, decided):
-            await self._live.tell(cause.tenant, decided.conversation_id)
+            self._live.tell(cause.tenant, decided.conversation_id)
 
     async def on_turn_requested(self, asked: TurnRequested, cause: Cause) -> None:
-        """A frontend asks for a turn over the broker (U2). Raises PermissionError when its person may not; it is parked."""
+        """A frontend asks for a turn over the broker (U2). Raises NotAccepted when it cannot be; it is parked."""
         try:
             who = await self._verifier.verify(asked.authorization)
         except InvalidToken as invalid:
-            raise PermissionError(f"the person's token is not valid: {invalid}") from invalid
+            raise NotAccepted(f"the person's token is not valid: {invalid}") from invalid
         request = TurnRequest(conversation_id=asked.conversation_id, text=asked.text)
         try:
             await accept(self._store, who, asked.request_id, request)
         except Problem as problem:
-            raise PermissionError(f"{problem.code}: {problem.detail}") from problem
+            raise NotAccepted(f"{problem.code}: {problem.detail}") from problem
 
 
 async def accept(store: Store, who: Principal, key: str, request: TurnRequest) -> Accepted:

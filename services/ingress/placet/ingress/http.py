@@ -95,7 +95,7 @@ class Api:
         if not await self._store.owns(caller.who, conversation_id):
             raise Problem(404, "not_found", "there is no such conversation")
         after = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
-        if not after.isdecimal() or len(after) > 15:
+        if not after.isascii() or not after.isdecimal() or len(after) > 15:
             raise Problem(400, "invalid_event_id", "Last-Event-ID is the number of an event")
         stream = self._live.follow(self._store, caller.who.tenant, conversation_id, int(after))
         return StreamingResponse(_sse(stream), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
@@ -103,7 +103,7 @@ class Api:
     async def get_cards(self, request: Request) -> Response:
         """The tenant's open cards, oldest first. `limit` is 100 at most; `cursor` is the last answer's `next_cursor`."""
         caller = await self._caller(request, "placet:approval.read")
-        most = min(100, int(limit)) if (limit := request.query_params.get("limit", "50")).isdecimal() else 50
+        most = _limit(request.query_params.get("limit", "50"))
         rows = await self._store.cards(caller.who.tenant, _from_cursor(request.query_params.get("cursor")), most)
         return JSONResponse(
             {"items": [_card(row) for row in rows], "next_cursor": _to_cursor(rows[-1]) if len(rows) == most else None}
@@ -214,6 +214,12 @@ def _decision(said: DecisionAnswered) -> Response:
 
 def _card(row: asyncpg.Record) -> Any:
     return json.loads(row["body"]) | {"state": row["state"], "decided_by": row["decided_by"], "reason": row["reason"]}
+
+
+def _limit(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 6 or int(text) < 1:
+        raise Problem(400, "invalid_limit", "limit is a number from 1 to 100")
+    return min(100, int(text))
 
 
 def _to_cursor(row: asyncpg.Record) -> str:

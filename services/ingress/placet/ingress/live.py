@@ -16,6 +16,9 @@ from placet.ingress.store import Store
 
 log = structlog.get_logger()
 
+GATHER_SECONDS = 0.02
+"""How long news gathers before the other instances are told, all in one message."""
+
 PATIENCE_SECONDS = 5.0
 """How long a viewer waits for a wake-up before it looks by itself: so long may news take while Redis is away."""
 
@@ -26,6 +29,8 @@ class Live:
     def __init__(self, url: str, prefix: str) -> None:
         self._url, self._channel = url, f"{prefix}:news"
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._news: set[str] = set()
+        self._telling: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Listen. Redis being away is no reason not to start."""
@@ -38,12 +43,20 @@ class Live:
         await asyncio.gather(self._listener, return_exceptions=True)
         await self._redis.aclose()
 
-    async def tell(self, tenant: str, conversation_id: str) -> None:
-        """There is news in this conversation. Raises nothing: viewers look by themselves when Redis is away."""
-        self._wake(_name(tenant, conversation_id))
+    def tell(self, tenant: str, conversation_id: str) -> None:
+        """There is news in this conversation. Other instances hear of it together with what else there is just now."""
+        name = _name(tenant, conversation_id)
+        self._wake(name)
+        self._news.add(name)
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell_later())
+
+    async def _tell_later(self) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        news, self._news, self._telling = self._news, set(), None
         try:
-            await self._redis.publish(self._channel, _name(tenant, conversation_id))
-        except (RedisError, OSError) as error:
+            await self._redis.publish(self._channel, "\n".join(news))
+        except (RedisError, OSError) as error:  # viewers look by themselves when Redis is away
             log.warning("live.unheard", action="live.unheard", error=str(error))
 
     def _wake(self, name: str) -> None:
@@ -58,7 +71,8 @@ class Live:
                     while True:
                         message: Any = await pubsub.get_message(ignore_subscribe_messages=True, timeout=1.0)
                         if message is not None:
-                            self._wake(message["data"].decode())
+                            for name in message["data"].decode().split("\n"):
+                                self._wake(name)
             except (RedisError, OSError) as error:
                 log.warning("live.deaf", action="live.deaf", error=str(error))
                 await asyncio.sleep(1)

@@ -128,6 +128,25 @@ def unusable(reply: Reply) -> str | None:
     return None
 
 
+def begun(tenant: str, turn_id: str, conversation_id: str, principal: str, position: int) -> Turn:
+    """A turn just after its beginning, with the user's message at `position`."""
+    return Turn(tenant, turn_id, conversation_id, principal, "planning", "", 1, 0, position + 1, ())
+
+
+def changed(turn: Turn, change: Change) -> Turn:
+    """The turn after a change, as it would be read now."""
+    calls = [_in_state(call, change.states.get(call.tool_call_id, call.state)) for call in turn.calls]
+    return replace(
+        turn,
+        state=change.state,
+        reason=change.reason,
+        revision=turn.revision + 1,
+        steps=turn.steps + sum(said.role == "assistant" for said in change.said),
+        next_position=turn.next_position + len(change.said),
+        calls=(*calls, *change.called),
+    )
+
+
 def failed(reason: str) -> Change:
     """The turn ends without an answer; results that are recorded stay (T11)."""
     return Change("failed", reason)

@@ -36,8 +36,7 @@ class Handlers:
 
     async def on_turn_accepted(self, accepted: TurnAccepted, cause: Cause) -> None:
         """Begin the turn and ask the model. A second delivery goes on where the first one was cut."""
-        await self._store.begin(cause.tenant, accepted)
-        await self._plan(await self._store.turn(cause.tenant, accepted.turn_id), cause)
+        await self._plan(await self._store.begin(cause.tenant, accepted), cause)
 
     async def on_permission_requested(self, card: PermissionRequested, cause: Cause) -> None:
         """The turn waits for a person. From here on nothing anywhere holds it in memory (T1)."""
@@ -91,7 +90,7 @@ class Handlers:
             if change is None:
                 return turn
             if await self._save(turn, change, [], cause):
-                return await self._store.turn(cause.tenant, turn_id)
+                return domain.changed(turn, change)
 
     async def _save(self, turn: Turn, change: Change, transcript: list[Said], cause: Cause) -> bool:
         """Write a change with what it promises: proposals to admission, the news to ingress."""

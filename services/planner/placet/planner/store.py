@@ -7,7 +7,7 @@ import asyncpg
 
 from placet.contracts.turns import TurnAccepted
 from placet.messaging import Outbox, Promise
-from placet.planner.domain import Call, Change, Turn
+from placet.planner.domain import Call, Change, Turn, begun
 from placet.planner.model import CallSaid, Said
 from placet.service.database import Database, load_queries
 
@@ -20,8 +20,8 @@ class Store:
         self._outbox = outbox
         self._sql = load_queries("placet.planner")
 
-    async def begin(self, tenant: str, accepted: TurnAccepted) -> bool:
-        """Begin a turn once."""
+    async def begin(self, tenant: str, accepted: TurnAccepted) -> Turn:
+        """Begin a turn once; the turn as it is then."""
         row = await self._outbox.commit(
             self._sql["begin_turn"],
             tenant=tenant,
@@ -30,7 +30,9 @@ class Store:
             principal=accepted.principal,
             text=accepted.text,
         )
-        return row["changed"]
+        if not row["changed"]:
+            return await self.turn(tenant, accepted.turn_id)
+        return begun(tenant, accepted.turn_id, accepted.conversation_id, accepted.principal, row["position"])
 
     async def turn(self, tenant: str, turn_id: str) -> Turn:
         """A turn as it is now. Raises LookupError when there is none."""

@@ -9,8 +9,9 @@ said as (
     select :tenant, :conversation_id,
            coalesce((select max(position) + 1 from message where tenant = :tenant and conversation_id = :conversation_id), 0),
            :turn_id, 'user', :text
-     where exists (select from begun)),
+     where exists (select from begun)
+    returning position),
 promised as (
     insert into outbox (message_id, wire, body, traceparent)
     select p.* from unnest(:promises::promise[]) p where exists (select from begun))
-select exists (select from begun) as changed
+select exists (select from begun) as changed, (select position from said) as position
