@@ -29,7 +29,7 @@ up: setup ## run the whole system until Ctrl-C, and say where to look (PORT=8080
 	@$(PY) -m placet.local up $(if $(PORT),--port $(PORT))
 
 test: setup ## set everything up and run the tests
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n 2
 
 check: setup ## format, lint, strict types, import rules, compose file
 	@$(VENV)/bin/ruff format --check -q . && $(VENV)/bin/ruff check -q .

@@ -1,6 +1,6 @@
 """What every test may use: the backing services of the run, and the whole system on them, started once."""
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 
 import pytest
 
@@ -9,6 +9,21 @@ from placet.local.backing import backing as find_backing
 from placet.local.system import System
 from placet.local.system import system as run_system
 from world import World
+
+
+@pytest.fixture
+def figures(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Takes lines that the end of the run prints, whichever worker has measured them."""
+    return lambda line: request.node.user_properties.append(("figures", line))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures that tests have taken."""
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        lines = [str(value) for name, value in report.user_properties if name == "figures"]
+        if lines:
+            terminalreporter.section(f"figures of {report.nodeid}")
+            terminalreporter.line("\n".join(lines))
 
 
 @pytest.fixture(scope="session")

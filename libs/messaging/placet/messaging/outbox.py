@@ -78,8 +78,9 @@ class Outbox:
 
     async def _delete_later(self) -> None:
         try:
-            await asyncio.sleep(LINGER_SECONDS)
-            await self._delete_kept()
+            while self._kept:
+                await asyncio.sleep(LINGER_SECONDS)
+                await self._delete_kept()
         except Exception as error:
             log.warning("outbox.undeleted", action="outbox.undeleted", error=str(error))
         finally:

@@ -9,12 +9,25 @@ from aio_pika.abc import AbstractIncomingMessage
 from placet.messaging.publisher import PERSISTENT, Properties, Publisher
 from placet.service.database import Database, load_queries
 
-_TOKEN = re.compile(rb'("authorization"\s*:\s*")[^"]*"')
+_MEMBER = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:\s*)"(?:[^"\\]|\\.)*(?:"|$)', re.DOTALL)
+"""A member whose value is a string, even one that is cut off."""
 
 
 def without_token(body: bytes) -> bytes:
     """The body as it came, but for a person's token, which is never stored (P6)."""
-    return _TOKEN.sub(rb'\1[removed]"', body)
+    return _MEMBER.sub(lambda found: found[1] + found[2] + b'"[removed]"' if _is_token(found[1]) else found[0], body)
+
+
+def _is_token(name: bytes) -> bool:
+    try:
+        return json.loads(name) == "authorization"
+    except ValueError:
+        return False
+
+
+def storable(text: str, most: int = 2000) -> str:
+    """A text that PostgreSQL and AMQP can carry: NUL and lone surrogates written out, at most so many characters."""
+    return text[:most].encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
 class Parking(Protocol):
@@ -40,9 +53,9 @@ class DatabaseParking:
             exchange=delivery.exchange or "",
             routing_key=delivery.routing_key or "",
             user_id=delivery.user_id,
-            headers=json.dumps(dict(delivery.headers), default=str),
+            headers=json.dumps(dict(delivery.headers), default=str).replace("\\u0000", "\\\\0"),
             body=without_token(delivery.body),
-            reason=reason[:2000],
+            reason=storable(reason),
         )
 
 
@@ -62,7 +75,7 @@ class BrokerParking:
             delivery_mode=PERSISTENT,
             user_id=self._publisher.user,
             headers={
-                "placet-reason": reason[:2000],
+                "placet-reason": storable(reason),
                 "placet-exchange": delivery.exchange or "",
                 "placet-routing-key": delivery.routing_key or "",
                 "placet-user-id": delivery.user_id or "",

@@ -82,8 +82,8 @@ class Publisher:
     ) -> str | None:
         """Publish one message that is not a promise (a parked one, a reply); None, or why it counts as not sent."""
         try:
-            underlay = await (channel or self._channel).get_underlay_channel()
             async with asyncio.timeout(CONFIRM_SECONDS):
+                underlay = await (channel or self._channel).get_underlay_channel()
                 await underlay.basic_publish(
                     body, exchange=self._exchange, routing_key=key, properties=properties, mandatory=True
                 )

@@ -23,6 +23,9 @@ log = structlog.get_logger()
 R = TypeVar("R", bound=Message)
 
 
+WATCH_SECONDS = 5.0
+
+
 class NoAnswer(Exception):
     """Nobody answered in time. Nothing is known about whether the question was heard."""
 
@@ -127,7 +130,8 @@ class Requester:
 
     async def _keep_connected(self) -> None:
         while True:
-            await self._lost.wait()
+            while not await _set_within(self._lost, WATCH_SECONDS):
+                await self._watch_reply_queue()
             self._ready.clear()
             while not self._ready.is_set():
                 try:
@@ -135,6 +139,17 @@ class Requester:
                 except (AMQPError, OSError, RuntimeError) as error:
                     log.warning("requester.reconnects", action="requester.reconnects", error=str(error))
                     await asyncio.sleep(1)
+
+    async def _watch_reply_queue(self) -> None:
+        """A reply queue that was deleted, or lost its consumer, says nothing of it (B41): we begin afresh."""
+        try:
+            async with asyncio.timeout(WATCH_SECONDS), self._connection.channel() as channel:
+                queue = await channel.declare_queue(reply_queue(self._service, self._slot), passive=True)
+                if queue.declaration_result.consumer_count:
+                    return
+        except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
+            log.warning("requester.deaf", action="requester.deaf", error=str(error))
+        await self._connection.close()
 
     async def _on_reply(self, raw: AbstractIncomingMessage) -> None:
         waiting = self._open.get(raw.correlation_id or "")
@@ -148,6 +163,14 @@ class Requester:
         publisher = ROUTES[reply.message.wire].publisher
         if raw.exchange == exchange(publisher) and raw.user_id == self._user_prefix + publisher:
             waiting.set_result(reply.message)
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
 
 
 _REPLIES: dict[str, type[Message]] = {route.wire: route.message for route in ROUTES.values() if route.kind == "reply"}

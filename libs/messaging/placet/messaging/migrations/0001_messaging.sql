@@ -25,8 +25,9 @@ create table parked (
     headers     jsonb not null,
     body        bytea not null,
     reason      text not null,
-    parked_at   timestamptz not null default clock_timestamp(),
-    constraint one_delivery_is_parked_once unique (message_id, reason)
+    parked_at   timestamptz not null default clock_timestamp()
 );
+
+create unique index one_delivery_is_parked_once on parked (message_id, md5(reason), sha256(body));
 
 comment on table parked is 'Deliveries that could not be read or kept failing, with their original bytes.';

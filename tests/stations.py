@@ -1,0 +1,245 @@
+"""A station: the parts of libs/messaging as any service, in the test's own loop, on a vhost and databases of their own.
+
+A ground is made once and shared; a station is one test's use of it and finds its queues and tables empty.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aio_pika
+import asyncpg
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+
+from placet.contracts.catalogue import exchange, heard_by
+from placet.contracts.message import Message
+from placet.contracts.topology import definitions
+from placet.local.broker_admin import BrokerAdmin, vhost_url
+from placet.local.databases import create_databases, drop_databases, login_url
+from placet.local.run import Run
+from placet.messaging import BrokerParking, Cause, Consumer, DatabaseParking, Outbox, Publisher, Requester
+from placet.messaging.consumer import Handler
+from placet.messaging.parking import Parking
+from placet.service.database import Database, parse_query
+from placet.service.runner import Alarm, Part
+from placet.testing import wait_until
+from wires import Wire
+
+Json = dict[str, Any]
+P = TypeVar("P", bound=Part)
+
+OPERATOR = "operator"
+"""A broker user with every permission in the ground's vhost."""
+
+DEED = parse_query(
+    "deed",
+    """
+    with done as (insert into deed (name) values (:name) on conflict do nothing returning 1),
+    promised as (
+        insert into outbox (message_id, wire, body, traceparent)
+        select p.* from unnest(:promises::promise[]) p where exists (select from done))
+    select exists (select from done) as changed
+    """,
+)
+"""A transition like those of the services: done once by its natural key, with what it promises."""
+
+_DEED_TABLE = "create table if not exists deed (name text primary key check (name <> ''))"
+
+
+class Ground:
+    """A vhost with the whole topology and an operator, and the databases of every service."""
+
+    def __init__(self, amqp_url: str, admin: BrokerAdmin, postgres_url: str) -> None:
+        self.amqp_url, self.admin, self.postgres_url = amqp_url, admin, postgres_url
+        self.run = Run()
+        self.topology = definitions(self.run.vhost, self.run.user_prefix, self.run.password)
+        operator = self.run.user_prefix + OPERATOR
+        self.topology["users"].append({"name": operator, "password": self.run.password(operator), "tags": ""})
+        everything = {"configure": ".*", "write": ".*", "read": ".*"}
+        self.topology["permissions"].append({"user": operator, "vhost": self.run.vhost, **everything})
+
+    async def import_topology(self, **more: list[Json]) -> None:
+        """Load the definitions, again perhaps, with more of them."""
+        await asyncio.to_thread(self.admin.import_definitions, self.topology | more)
+
+    def amqp(self, user: str) -> str:
+        """The login of one of the broker users."""
+        name = self.run.user_prefix + user
+        return vhost_url(self.amqp_url, self.run.vhost, name, self.run.password(name))
+
+    def postgres(self, service: str, *, owner: bool = False) -> str:
+        """The login of a service's role, or of its schema's owner."""
+        role = self.run.owner(service) if owner else self.run.database(service)
+        return login_url(self.postgres_url, self.run, role, service)
+
+
+@asynccontextmanager
+async def ground(amqp_url: str, admin: BrokerAdmin, postgres_url: str) -> AsyncGenerator[Ground]:
+    """A ground for the block; nothing of it remains."""
+    made = Ground(amqp_url, admin, postgres_url)
+    try:
+        await asyncio.gather(made.import_topology(), create_databases(postgres_url, made.run))
+        yield made
+    finally:
+        await drop_databases(postgres_url, made.run)
+        users = [*made.run.users, made.run.user_prefix + OPERATOR]
+        await asyncio.to_thread(admin.delete, [made.run.vhost], users)
+
+
+@dataclass
+class Heard:
+    """What handlers were called with, in order."""
+
+    calls: list[tuple[Message, Cause]] = field(default_factory=list[tuple[Message, Cause]])
+
+    async def note(self, message: Message, cause: Cause) -> None:
+        """A handler that does nothing else."""
+        self.calls.append((message, cause))
+
+    def ids(self) -> list[str]:
+        """The message ids, in order of handling."""
+        return [cause.message_id for _, cause in self.calls]
+
+
+class Station:
+    """Gives started parts of any service, and stops them after the test, the last one first."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self._open = AsyncExitStack()
+        self._databases: dict[str, Database] = {}
+
+    async def __aenter__(self) -> Self:
+        self.alarm = Alarm()
+        self.alarmed = asyncio.create_task(self.alarm.wait())
+        self.operator = await self.channel(OPERATOR)
+        for queue in self.ground.topology["queues"]:
+            await (await self.operator.get_queue(queue["name"], ensure=False)).purge()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.alarmed.cancel()
+        await self._open.aclose()
+
+    async def channel(self, user: str) -> AbstractChannel:
+        """A plain channel of a broker user, with confirms, on a connection of its own."""
+        connection = await self._open.enter_async_context(await aio_pika.connect(self.ground.amqp(user)))
+        return await connection.channel(on_return_raises=True)
+
+    async def wire(self) -> Wire:
+        """A line to the broker."""
+        made = Wire(self.ground.amqp_url)
+        await made.start()
+        self._open.push_async_callback(made.stop)
+        return made
+
+    async def database(self, service: str) -> Database:
+        """The pool of a service; its deeds, outbox and parked deliveries are empty at the start of a test."""
+        if service not in self._databases:
+            role = self.ground.run.database(service)
+            await self.execute(service, f'{_DEED_TABLE}; grant all on deed to "{role}"; truncate deed, outbox, parked')
+            self._databases[service] = database = Database(self.ground.postgres(service), size=4)
+            await database.start()
+            self._open.push_async_callback(database.stop)
+        return self._databases[service]
+
+    async def execute(self, service: str, statement: str) -> None:
+        """Run a statement as the owner of a service's schema."""
+        connection = await asyncpg.connect(self.ground.postgres(service, owner=True))
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    async def rows(self, service: str, table: str) -> list[Json]:
+        """All rows of a table."""
+        query = parse_query("rows", f"select * from {table}")
+        return [dict(row) for row in await (await self.database(service)).all(query)]
+
+    async def publisher(self, service: str, wire: Wire | None = None) -> Publisher:
+        """A started publisher."""
+        return await self._started(Publisher(service, self._url(service, wire)))
+
+    async def outbox(self, service: str, *, grace: float = 0.0, every: float = 0.1, relay: bool = False) -> Outbox:
+        """An outbox with a publisher; with `relay`, it sweeps by itself."""
+        made = Outbox(await self.database(service), await self.publisher(service), grace=grace, every=every)
+        return await self._started(made) if relay else made
+
+    async def consumer(
+        self,
+        service: str,
+        heard: Heard,
+        on: Mapping[type[Any], Handler[Any]] | None = None,
+        *,
+        parking: Parking | None = None,
+        prefetch: int = 64,
+        wire: Wire | None = None,
+    ) -> Consumer:
+        """A started consumer; what `on` does not name is noted in `heard`."""
+        publisher = await self.publisher(service)
+        made = Consumer(
+            service,
+            self._url(service, wire),
+            parking=parking or await self.parking(service, publisher),
+            publisher=publisher,
+            alarm=self.alarm,
+            prefetch=prefetch,
+            user_prefix=self.ground.run.user_prefix,
+        )
+        for route in (*heard_by(service).values(), *heard_by(service, "request").values()):
+            made.on(route.message, (on or {}).get(route.message, heard.note))
+        return await self._started(made)
+
+    async def parking(self, service: str, publisher: Publisher) -> Parking:
+        """Where this service parks."""
+        return BrokerParking(service, publisher) if service == "executor" else DatabaseParking(await self.database(service))
+
+    async def requester(self, service: str, wire: Wire | None = None) -> Requester:
+        """A started requester."""
+        prefix = self.ground.run.user_prefix
+        return await self._started(Requester(service, self._url(service, wire), user_prefix=prefix))
+
+    async def say(self, channel: AbstractChannel, user: str, over: str, key: str, body: bytes, **more: Any) -> None:
+        """Publish as a broker user who says who he is, on the exchange of the service `over`."""
+        named: Json = {"message_id": "m-1", "user_id": self.ground.run.user_prefix + user} | more
+        target = await channel.get_exchange(exchange(over), ensure=False)
+        await target.publish(aio_pika.Message(body, delivery_mode=2, **named), key)
+
+    async def counts(self, queue: str) -> tuple[int, int]:
+        """Messages that are ready in a queue, and its consumers."""
+        async with await aio_pika.connect(self.ground.amqp(OPERATOR)) as connection:
+            found = (await (await connection.channel()).declare_queue(queue, passive=True)).declaration_result
+        return found.message_count or 0, found.consumer_count or 0
+
+    async def take(self, queue: str, count: int) -> list[AbstractIncomingMessage]:
+        """So many messages, taken out of a queue as soon as they are there."""
+        found = await self.operator.get_queue(queue, ensure=False)
+        taken: list[AbstractIncomingMessage] = []
+
+        async def look() -> bool:
+            if (message := await found.get(no_ack=True, fail=False)) is not None:
+                taken.append(message)
+            return len(taken) == count
+
+        await wait_until(look, f"{count} messages in {queue}")
+        return taken
+
+    async def spy(self, service: str) -> AbstractQueue:
+        """A queue that gets a copy of all that a service says from now on."""
+        queue = await self.operator.declare_queue(exclusive=True)
+        await queue.bind(exchange(service), "#")
+        return queue
+
+    async def _started(self, part: P) -> P:
+        await part.start()
+        self._open.push_async_callback(part.stop)
+        return part
+
+    def _url(self, service: str, wire: Wire | None) -> str:
+        url = self.ground.amqp(service)
+        return wire.through(url) if wire else url

@@ -1,0 +1,53 @@
+"""A line to the broker that a test can cut."""
+
+import asyncio
+import contextlib
+from urllib.parse import urlsplit, urlunsplit
+
+
+class Wire:
+    """A TCP line to the broker that can be cut, and kept cut, without either end being asked."""
+
+    def __init__(self, url: str) -> None:
+        self._upstream = urlsplit(url)
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.open = True
+        self.connections = 0
+
+    async def start(self) -> None:
+        """Listen on a port of its own."""
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    def through(self, url: str) -> str:
+        """The same login, over this line."""
+        parts = urlsplit(url)
+        return urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{self._port}"))
+
+    def cut(self, *, open_again: bool = True) -> None:
+        """Reset every connection; without `open_again`, refuse new ones too."""
+        self.open = open_again
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def stop(self) -> None:
+        """Cut for good."""
+        self.cut(open_again=False)
+        self._server.close()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.open:
+            writer.transport.abort()
+            return
+        self.connections += 1
+        onward, outward = await asyncio.open_connection(self._upstream.hostname, self._upstream.port or 5672)
+        await asyncio.gather(self._pump(reader, outward), self._pump(onward, writer))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        self._writers.discard(writer)
+        writer.close()
