@@ -123,10 +123,10 @@ def test_a_service_names_each_missing_setting_and_stops(alone: Alone, service: s
 
 
 EXPECTED = {
-    "ingress": {"PLACET_DATABASE_URL", "PLACET_REDIS_URL", "PLACET_AUTH_ISSUER", "PLACET_AUTH_JWKS"},
+    "ingress": {"PLACET_DATABASE_URL", "PLACET_REDIS_URL", "PLACET_AUTH_ISSUER", "PLACET_AUTH_JWKS", "PLACET_MANDATE_KEY"},
     "planner": {"PLACET_DATABASE_URL"},
     "permission": {"PLACET_DATABASE_URL", "PLACET_AUTH_ISSUER", "PLACET_AUTH_JWKS"},
-    "admission": {"PLACET_DATABASE_URL"},
+    "admission": {"PLACET_DATABASE_URL", "PLACET_MANDATE_KEY"},
     "executor": {"PLACET_CRM_URL", "PLACET_CRM_TOKEN"},
 }
 """The settings without a default, beside the broker's."""

@@ -13,6 +13,7 @@ from placet.contracts.commands import CommandReady, CommandReported
 from placet.contracts.ids import new_id
 from placet.contracts.message import Message, wrap
 from placet.contracts.permissions import PermissionDecided
+from placet.contracts.turns import ToolCallProposed
 from placet.local.system import System
 from placet.testing import wait_until
 from world import World, create, script
@@ -81,3 +82,26 @@ async def test_b25_a_planner_that_was_taken_over_decides_nothing(world: World) -
     await world.state(turn, "completed")
     (effect,) = await world.effects()
     assert effect["operation_key"] == card["operation_id"]
+
+
+@pytest.mark.req("P6", "M3", "T13")
+@pytest.mark.parametrize("lie", ["principal", "tenant", "turn", "signature"])
+async def test_b25_a_planner_that_was_taken_over_proposes_in_nobodys_name(world: World, lie: str) -> None:
+    turn = await world.alice.submit(script([create("hello")], "done"))
+    await world.card(turn)
+    planner = await asyncpg.connect(world.system.database_url("planner"))
+    mandate = await planner.fetchval("select mandate from turn where turn_id = $1", turn["turn_id"])
+    await planner.close()
+    proposed = ToolCallProposed(
+        turn_id="turn_invented" if lie == "turn" else turn["turn_id"],
+        conversation_id=turn["conversation_id"],
+        tool_call_id=new_id("call"),
+        principal="somebody-else" if lie == "principal" else "alice",
+        mandate="0" * 64 if lie == "signature" else mandate,
+        action="crm.customer.get",
+        arguments='{"customer_id":"C-42"}',
+    )
+    tenant = world.other if lie == "tenant" else world.tenant
+    message_id = await say(world.system, proposed, proposed.wire, tenant, "planner")
+    assert "nobody vouches" in await parked(world.system, "admission", message_id)
+    assert not [asked for asked in await world.requests("GET", tenant) if asked["operation_key"]]

@@ -73,6 +73,20 @@ async def test_b17_an_answer_given_while_the_broker_is_away_is_not_used_up(world
     assert len(await world.effects()) == 2
 
 
+@pytest.mark.req("M5", "T1")
+async def test_a_service_stops_in_order_while_the_broker_is_away_and_loses_nothing(
+    world: World, rabbitmq: PrivateRabbitMQ
+) -> None:
+    await _queues_are_on_disk(world, rabbitmq)
+    await asyncio.to_thread(rabbitmq.kill)
+    turns = [await world.alice.submit(script("hello")) for _ in range(200)]
+    assert await world.system.services["ingress"].terminate() == 0
+    await asyncio.to_thread(rabbitmq.start)
+    await world.system.mend()
+    for turn in turns:
+        await world.state(turn, "completed", within=90)
+
+
 @pytest.mark.req("M5", "F")
 @pytest.mark.parametrize("victim", ["rabbitmq", "postgres", "redis"])
 async def test_a_restart_under_load_loses_nothing(

@@ -1,5 +1,6 @@
 """What time and the outside world do to a gated call: expiry, revocation, lost answers, a provider that forgets keys."""
 
+import json
 from pathlib import Path
 
 import asyncpg
@@ -122,6 +123,36 @@ async def test_a_worker_lost_at_a_provider_that_forgets_keys_ends_unknown(world:
     await world.system.stop("executor")
     assert [message["outcome"] for message in results(view)] == ["unknown"]
     assert len(await world.effects()) == 1
+
+
+@pytest.mark.req("E4", "A6", "P7")
+async def test_an_effect_that_may_have_happened_does_not_expire_into_not_executed(world: World) -> None:
+    first = await _approved(world, "the note to delete")
+    note = json.loads(results(await world.state(first, "completed"))[0]["text"])["note_id"]
+    await world.system.stop("executor")
+    await world.system.start("executor", PLACET_CRASH_AT="executor:command.ready.v1:after_provider")
+    turn = await world.alice.submit(script([delete(note)], "done"))
+    await world.approve(await world.card(turn))  # the policy of these tests lets a deletion be valid for two seconds
+    await world.system.services["executor"].ended()
+    view = await world.state(turn, "completed")
+    assert [message["outcome"] for message in results(view)] == ["unknown"]
+    assert "may or may not have been executed" in results(view)[0]["text"]
+    assert [effect["kind"] for effect in await world.effects()] == ["note.create", "note.delete"]
+
+
+@pytest.mark.req("E2", "E3", "E4")
+async def test_an_uncertain_command_is_not_repeated_once_the_provider_may_have_forgotten_its_key(world: World) -> None:
+    settings = {"PLACET_CRM_REPLAY_SECONDS": "4"}
+    await world.system.stop("executor")
+    await world.system.start("executor", PLACET_CRASH_AT="executor:command.ready.v1:after_provider", **settings)
+    turn = await _approved(world)
+    await world.system.services["executor"].ended()
+    view = await world.state(turn, "completed")
+    await world.system.start("executor", **settings)
+    assert [message["outcome"] for message in results(view)] == ["unknown"]
+    assert "may or may not have been executed" in results(view)[0]["text"]
+    await world.system.stop("executor")
+    assert (len(await world.effects()), len(await world.requests("POST"))) == (1, 1)
 
 
 @pytest.mark.req("E5")

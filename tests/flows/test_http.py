@@ -97,6 +97,44 @@ async def test_b29_a_body_that_is_not_safe_is_422_with_its_path(world: World, bo
     assert (response.json()["code"], response.json()["path"]) == (code, path)
 
 
+@pytest.mark.req("U1", "T13")
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/v1/conversations/%00", 404, "not_found"),
+        ("GET", "/v1/conversations/%ED%A0%80/events", 404, "not_found"),
+        ("GET", "/v1/approvals/%00", 404, "not_found"),
+        ("POST", "/v1/approvals/_abc/decision", 404, "not_found"),
+        ("GET", "/v1/approvals?limit=0", 400, "invalid_limit"),
+        ("GET", "/v1/approvals?cursor=AAAA", 400, "invalid_cursor"),
+        ("GET", "/v1/approvals?cursor=MDAwMS0wMS0wMVQwMDowMDowMCsxNDowMHxhcHI=", 400, "invalid_cursor"),
+        ("GET", "/v1/nothing", 404, "not_found"),
+        ("PUT", "/v1/turns", 405, "method_not_allowed"),
+    ],
+)
+async def test_a_path_that_names_nothing_is_a_problem_and_never_a_fault(
+    world: World, method: str, path: str, status: int, code: str
+) -> None:
+    token = world.system.token("ann", world.tenant, *ASKER, *APPROVER)
+    async with _http(world, token) as http:
+        response = await http.request(method, path, content=b"{}")
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.req("U1")
+async def test_a_stream_ends_with_the_token_that_opened_it(world: World) -> None:
+    turn = await world.alice.submit(script("hello"))
+    await world.state(turn, "completed")
+    token = world.system.issuer.token("alice", world.tenant, ASKER, seconds=2)
+    async with (
+        _http(world, token) as http,
+        http.stream("GET", f"/v1/conversations/{turn['conversation_id']}/events") as lines,
+    ):
+        seen = [line async for line in lines.aiter_lines()]
+    assert "event: turn.changed.v1" in seen
+
+
 @pytest.mark.req("U1")
 async def test_the_same_key_is_the_same_turn_and_never_another_one(world: World) -> None:
     async with _alice(world) as http:

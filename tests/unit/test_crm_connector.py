@@ -13,7 +13,7 @@ import pytest
 
 from placet.canonical import CanonicalCommand
 from placet.executor.connector import Ambiguous, NotSent, Refused
-from placet.executor.connectors.crm import MAX_RESULT_BYTES, READS_REPLAY_SECONDS, Crm
+from placet.executor.connectors.crm import MAX_ANSWER_BYTES, MAX_RESULT_CHARACTERS, READS_REPLAY_SECONDS, Crm
 from placet.executor.dispatch import Known, Undecided, dispatch
 from placet.local.processes import Process
 from placet.testing import wait_until
@@ -182,8 +182,17 @@ async def test_b35_a_failing_provider_is_ambiguous(crm: Crm, control: httpx2.Asy
 
 
 @pytest.mark.req("E9")
-async def test_a_result_larger_than_allowed_is_ambiguous(crm: Crm) -> None:
-    await crm.call(replace(NOTE, arguments={"customer_id": "C-42", "body": "x" * MAX_RESULT_BYTES}), KEY)
+async def test_of_a_long_result_the_model_is_told_the_beginning(crm: Crm) -> None:
+    await crm.call(replace(NOTE, arguments={"customer_id": "C-42", "body": "x" * MAX_RESULT_CHARACTERS}), KEY)
+    told = (await crm.call(GET, "op_2")).result
+    assert list(told) == ["truncated"]
+    assert len(told["truncated"]) == MAX_RESULT_CHARACTERS
+    assert await crm.resolve("t1", "crm.note.create", "C-42") is not None
+
+
+@pytest.mark.req("E9")
+async def test_an_answer_beyond_any_bound_is_ambiguous(crm: Crm) -> None:
+    await crm.call(replace(NOTE, arguments={"customer_id": "C-42", "body": "x" * MAX_ANSWER_BYTES}), KEY)
     with pytest.raises(Ambiguous, match="too_large"):
         await crm.call(GET, "op_2")
 

@@ -102,6 +102,7 @@ PROPOSED = ToolCallProposed(
     conversation_id="c1",
     tool_call_id="call_1",
     principal="alice",
+    mandate="00",
     action="crm.note.create",
     arguments="{}",
 )

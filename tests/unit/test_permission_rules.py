@@ -220,6 +220,13 @@ def test_b33_an_approval_whose_time_is_over_is_expired() -> None:
 
 
 @pytest.mark.req("A7", "P1")
+def test_b33_what_only_a_rule_approved_ends_when_the_policy_asks_a_person() -> None:
+    by_rule = replace(APPROVED, decided_by=f"rule:{APPROVED.rule}")
+    assert still_valid(policy("allow"), by_rule, DIGEST)[0] == "valid"
+    assert still_valid(policy("ask"), by_rule, DIGEST)[0] == "denied"
+
+
+@pytest.mark.req("A7", "P1")
 @pytest.mark.parametrize("now", [policy("deny"), policy("allow", "crm.note.create"), Policy(name="empty", rules=[])])
 def test_b33_a_new_policy_that_denies_ends_what_was_approved(now: Policy) -> None:
     verdict, reason = still_valid(now, APPROVED, DIGEST)

@@ -12,7 +12,7 @@ from placet.planner.handlers import Handlers
 from placet.planner.model import CallAsked, ModelFailed, Reply, Said
 from placet.planner.store import Store
 
-ACCEPTED = TurnAccepted(turn_id="turn_1", conversation_id="c1", principal="alice", text="hello")
+ACCEPTED = TurnAccepted(turn_id="turn_1", conversation_id="c1", principal="alice", text="hello", mandate="00")
 CAUSE = Cause("planner", "msg_1", "t1", "c1", "")
 
 
@@ -27,7 +27,7 @@ class Rows:
         return await self.turn(tenant, accepted.turn_id)
 
     async def turn(self, tenant: str, turn_id: str) -> Turn:
-        return Turn(tenant, turn_id, "c1", "alice", "planning", "", 1, 0, 1, ())
+        return Turn(tenant, turn_id, "c1", "alice", "00", "planning", "", 1, 0, 1, ())
 
     async def transcript(self, turn: Turn) -> list[Said]:
         return [Said(0, "user", "hello")]

@@ -23,7 +23,7 @@ class Conversation(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.turn = Turn("t1", "turn_1", "c1", "alice", "planning", "", 1, 0, 1, ())
+        self.turn = Turn("t1", "turn_1", "c1", "alice", "00", "planning", "", 1, 0, 1, ())
         self.results: dict[str, str | None] = {}
         self.messages: list[list[str]] = []
         self.proposed: list[str] = []

@@ -12,7 +12,7 @@ from placet.planner.domain import ENDS, MOST_STEPS, Call, Change, Turn, failed, 
 from placet.planner.model import CallAsked, Reply, Said
 
 READ, WRITE = "crm_customer_get", "crm_note_create"
-TURN = Turn("t1", "turn_1", "c1", "alice", "planning", "", 3, 1, 10, ())
+TURN = Turn("t1", "turn_1", "c1", "alice", "00", "planning", "", 3, 1, 10, ())
 NOT_DONE = ["denied", "expired", "unknown", "failed", "rejected", "skipped", "cancelled"]
 
 

@@ -24,6 +24,7 @@ WHOLE = {
     "PLACET_REDIS_URL": "redis://redis/0",
     "PLACET_CRM_URL": "http://crm.example",
     "PLACET_CRM_TOKEN": "CANARY",
+    "PLACET_MANDATE_KEY": "a key of at least sixteen",
     "PLACET_OWNER_URL": "postgresql://owner:word@database/name",
     "PLACET_SERVICE_ROLE": "placet_planner",
 }

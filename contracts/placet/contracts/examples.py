@@ -74,8 +74,8 @@ def _at(hour: int, day: int = 29) -> datetime:
 
 EXAMPLES: tuple[Message, ...] = (
     TurnRequested(request_id="req-0001", conversation_id=CONVERSATION, text=TEXT, authorization=TOKEN),
-    TurnAccepted(turn_id=TURN, conversation_id=CONVERSATION, principal="user:ada", text=TEXT),
-    ToolCallProposed(**CALLED, principal="user:ada", action=ACTION.name, arguments=json.dumps(ARGUMENTS)),
+    TurnAccepted(turn_id=TURN, conversation_id=CONVERSATION, principal="user:ada", mandate="5f" * 32, text=TEXT),
+    ToolCallProposed(**CALLED, principal="user:ada", mandate="5f" * 32, action=ACTION.name, arguments=json.dumps(ARGUMENTS)),
     TurnChanged(
         turn_id=TURN,
         conversation_id=CONVERSATION,

@@ -41,6 +41,7 @@ class TurnAccepted(Event):
     conversation_id: Id
     principal: Subject
     text: str
+    mandate: str = Field(max_length=128, description="Ingress vouches for tenant, conversation, turn and principal")
 
 
 class ToolCallProposed(Command):
@@ -51,6 +52,7 @@ class ToolCallProposed(Command):
     conversation_id: Id
     tool_call_id: Id
     principal: Subject
+    mandate: str = Field(max_length=128, description="As ingress gave it with the turn; the planner cannot make one")
     action: str = Field(max_length=128)
     arguments: str = Field(max_length=32768)
 

@@ -33,6 +33,8 @@ class System:
         self._extra = settings
         self._jwks = self.issuer.write_jwks(folder / "jwks.json")
         self._crm_token = secrets.token_hex(16)
+        self._mandate_key = secrets.token_hex(16)
+        self._provider: Process | None = None
         self._http_port: int = 0
         self.url: str = ""
         self.provider_url: str = ""
@@ -40,8 +42,8 @@ class System:
     async def start_provider(self) -> None:
         """Start the demonstration CRM."""
         command = [sys.executable, str(PROVIDER), "--port", "0", "--token", self._crm_token]
-        self.provider = Process("provider", command, {}, self.folder / "provider.log")
-        self.provider_url = (await self.provider.said("listening"))["listening"]
+        self._provider = Process("provider", command, {}, self.folder / "provider.log")
+        self.provider_url = (await self._provider.said("listening"))["listening"]
 
     def amqp_url(self, user: str) -> str:
         """The login of one of the run's broker users (its name without the prefix)."""
@@ -68,6 +70,8 @@ class System:
                 "PLACET_REDIS_PREFIX": self.run.name,
                 "PLACET_HTTP_PORT": str(self._http_port),
             }
+        if service in ("ingress", "admission"):
+            settings["PLACET_MANDATE_KEY"] = self._mandate_key
         if service == "executor":
             settings |= {"PLACET_CRM_URL": self.provider_url, "PLACET_CRM_TOKEN": self._crm_token}
         return settings | dict(self._extra.get("*", {})) | dict(self._extra.get(service, {}))
@@ -104,6 +108,18 @@ class System:
         """SIGKILL services (all, when none is named)."""
         for name in names or SERVICES:
             self.services[name].kill()
+
+    @property
+    def provider(self) -> Process:
+        """The demonstration CRM's process."""
+        assert self._provider, "the provider has not been started"
+        return self._provider
+
+    def end(self) -> None:
+        """SIGKILL everything that still runs."""
+        for process in (*self.services.values(), self._provider):
+            if process and process.returncode is None:
+                process.kill()
 
     async def stop(self, *names: str) -> None:
         """Stop services in order (all, when none is named)."""
@@ -146,8 +162,6 @@ async def _prepare(backing: Backing, run: Run) -> None:
 
 
 async def _remove(made: System) -> None:
-    for process in (*made.services.values(), made.provider):
-        if process.returncode is None:
-            process.kill()
+    made.end()
     await drop_databases(made.backing.postgres_url, made.run)
     await asyncio.to_thread(made.backing.broker.delete, [made.run.vhost], made.run.users)

@@ -1,6 +1,7 @@
 """A verified caller."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +11,8 @@ class Principal:
     tenant: str
     subject: str
     scopes: frozenset[str]
+    expires: float = field(default=math.inf, compare=False)
+    """When the token ends, in seconds since 1970."""
 
     def may(self, scope: str) -> bool:
         """Whether the token opens this door; what lies behind it is for the policy to say."""

@@ -24,7 +24,8 @@ REFRESH_SECONDS = 30
 
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SUBJECT = re.compile(r"[!-~]{1,255}")
+_SUBJECT = re.compile(r"(?!rule:)[!-~]{1,255}")
+"""A name that looks like a rule's would be taken for one."""
 
 
 class InvalidToken(Exception):
@@ -33,6 +34,8 @@ class InvalidToken(Exception):
 
 class KeySource:
     """The issuer's public keys: a file or an http(s) address, read at start and again when an unknown key signs."""
+
+    setting = "PLACET_AUTH_JWKS"
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -115,4 +118,4 @@ def _principal(claims: dict[str, Any]) -> Principal:
         raise InvalidToken("tenant, sub and scope must be strings")
     if not _TENANT.fullmatch(tenant) or not _SUBJECT.fullmatch(subject):
         raise InvalidToken("tenant or sub has characters that a name of ours cannot have")
-    return Principal(tenant, subject, frozenset(scope.split()))
+    return Principal(tenant, subject, frozenset(scope.split()), float(claims["exp"]))

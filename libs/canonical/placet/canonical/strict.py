@@ -17,9 +17,9 @@ class Refused(ValueError):
     """The JSON is not safe to read. `code` is for machines, `path` says where (JSONPath style)."""
 
     def __init__(self, code: str, path: str = "$") -> None:
-        super().__init__(f"{code} at {path}")
         self.code = code
-        self.path = path
+        self.path = path.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+        super().__init__(f"{code} at {self.path}")
 
 
 def strict_loads(text: bytes | str, *, max_bytes: int = 65536, max_depth: int = 32) -> Any:

@@ -50,6 +50,8 @@ _IDS = {"turn_id": "placet.turn.id", "tool_call_id": "placet.tool_call.id", "ope
 class Consumer:
     """The queues of one service, and a plain function for each message that it hears."""
 
+    setting = "PLACET_AMQP_URL"
+
     def __init__(
         self,
         service: str,
@@ -124,6 +126,8 @@ class Consumer:
             await self._park(raw, str(why))
             return
         wire = envelope.message.wire
+        if raw.redelivered and ROUTES[wire].kind == "request":
+            return  # whoever asked has asked again, or given up
         handling(f"{self._service}:{wire}")
         with process_span(
             wire,
@@ -167,15 +171,21 @@ class Consumer:
                 await self._back_off(envelope, waits, error)
             except Exception as error:
                 failures += 1
-                log.exception("message.failed", action="message.failed", wire=envelope.message.wire, attempt=failures)
+                log.error(
+                    "message.failed",
+                    action="message.failed",
+                    wire=envelope.message.wire,
+                    attempt=failures,
+                    error=_reason(error),
+                )
                 if failures >= ATTEMPTS:
-                    await self._park(raw, f"{type(error).__name__}: {error}")
+                    await self._park(raw, _reason(error))
                     return
                 await asyncio.sleep(0.2 * 2**failures)
 
     async def _back_off(self, envelope: Envelope[Message], waits: int, error: Exception) -> None:
         """The delivery is held while we wait: prefetch is the back-pressure, and its neighbours lose no redelivery count."""
-        why = f"{type(error).__name__}: {error}"
+        why = _reason(error)
         log.warning("message.waits", action="message.waits", wire=envelope.message.wire, waits=waits, error=why)
         await asyncio.sleep(min(10.0, 0.2 * 2 ** min(waits, 6)) * random.uniform(0.8, 1.2))  # noqa: S311  jitter, no secret
 
@@ -221,6 +231,11 @@ class Consumer:
 async def _whole(message: RabbitMessage) -> RabbitMessage:
     """The handler gets the delivery itself: reading it is our own, stricter, work."""
     return message
+
+
+def _reason(error: Exception) -> str:
+    """The error without what a database adds to it: its further lines show the row, which is nobody's business here (O3)."""
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _ids(message: Message) -> dict[str, str]:

@@ -20,6 +20,9 @@ from placet.service.runner import loop_forever
 log = structlog.get_logger()
 
 BATCH = 64
+FRESH = 2000
+"""Promises that wait in memory for being published straight away; beyond it, the relay takes them from their rows."""
+
 LINGER_SECONDS = 0.2
 """How long kept promises gather before their rows are deleted."""
 
@@ -56,25 +59,33 @@ class Outbox:
         crash_point("before_commit", transition.name)
         row = await self._database.transition(transition, promises=list(promises), **values)
         crash_point("after_commit", transition.name)
-        if row["changed"] and promises:
+        if row["changed"] and promises and len(self._fresh) < FRESH:
             self._fresh.extend(promises)
             if self._publishing is None:
                 self._publishing = asyncio.create_task(self._publish_fresh())
         return row
 
     async def _publish_fresh(self) -> None:
-        while self._fresh:
-            batch, self._fresh = self._fresh[:BATCH], self._fresh[BATCH:]
-            errors = await self._publisher.publish(batch)
-            crash_point("after_publish")
-            for each, error in zip(batch, errors, strict=True):
-                if error is None:
-                    self._kept.append(each.message_id)
-                else:
-                    log.warning("outbox.unsent", action="outbox.unsent", wire=each.wire, error=error)
-            if self._deleting is None and self._kept:
-                self._deleting = asyncio.create_task(self._delete_later())
-        self._publishing = None
+        try:
+            while self._fresh:
+                batch, self._fresh = self._fresh[:BATCH], self._fresh[BATCH:]
+                if not await self._publish(batch):
+                    self._fresh = []  # the broker is away: the rows are there, and the relay finds them
+        finally:
+            self._publishing = None
+
+    async def _publish(self, batch: list[Promise]) -> bool:
+        """Publish a batch; whether any of it was taken."""
+        errors = await self._publisher.publish(batch)
+        crash_point("after_publish")
+        for each, error in zip(batch, errors, strict=True):
+            if error is None:
+                self._kept.append(each.message_id)
+            else:
+                log.warning("outbox.unsent", action="outbox.unsent", wire=each.wire, error=error)
+        if self._deleting is None and self._kept:
+            self._deleting = asyncio.create_task(self._delete_later())
+        return None in errors
 
     async def _delete_later(self) -> None:
         try:

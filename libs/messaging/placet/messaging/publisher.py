@@ -30,6 +30,8 @@ _CLOSES_CHANNEL = ("ChannelAccessRefused", "ChannelNotFoundEntity", "ChannelPrec
 class Publisher:
     """One connection of the service's own broker user, for what it says."""
 
+    setting = "PLACET_AMQP_URL"
+
     def __init__(self, service: str, url: str) -> None:
         self._service = service
         self._url = url

@@ -37,6 +37,8 @@ class NotAsked(NoAnswer):
 class Requester:
     """Asks other services, over one connection and one reply queue."""
 
+    setting = "PLACET_AMQP_URL"
+
     def __init__(self, service: str, url: str, *, user_prefix: str) -> None:
         self._service, self._url, self._user_prefix = service, url, user_prefix
         self._open: dict[str, asyncio.Future[Message]] = {}

@@ -67,6 +67,8 @@ def load_queries(package: str) -> dict[str, Query]:
 class Database:
     """A pool of connections of one service's own role."""
 
+    setting = "PLACET_DATABASE_URL"
+
     def __init__(self, url: str, *, size: int) -> None:
         self._url = url
         self._size = size
@@ -119,10 +121,12 @@ class _Batch:
         return await future
 
     async def _drain(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
-            await self._send(batch)
-        self._task = None
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+                await self._send(batch)
+        finally:
+            self._task = None
 
     async def _send(self, batch: list[tuple[tuple[Any, ...], asyncio.Future[asyncpg.Record]]]) -> None:
         try:

@@ -83,7 +83,7 @@ async def serve(service: str, build: Build, settings: ServiceSettings) -> int:
             health = Health()
             watched = [health.server(settings.health_host, settings.health_port)] if settings.health_port else []
             for part in (*watched, *build(alarm)):
-                await part.start()
+                await _started(part)
                 started.push_async_callback(part.stop)
             health.ready = True
             log.info("service.started", action="service.started", service=service)
@@ -93,6 +93,16 @@ async def serve(service: str, build: Build, settings: ServiceSettings) -> int:
     finally:
         log.info("service.stopped", action="service.stopped", service=service)
         stop_telemetry()
+
+
+async def _started(part: Part) -> None:
+    """Start a part; what it cannot do is said in one line, with the setting that it follows. Exits with 1."""
+    try:
+        await part.start()
+    except Exception as error:
+        setting = getattr(part, "setting", "")
+        print(f"setting {setting}: " * bool(setting) + f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        sys.exit(1)
 
 
 async def _until(stop: asyncio.Event, alarm: Alarm) -> int:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 EX_CONFIG = 78
@@ -30,6 +30,18 @@ class DatabaseSettings(ServiceSettings):
     database_url: str = Field(pattern=r"^postgres(ql)?://.+", description="Login of the service's own role")
     relay_grace_seconds: float = Field(5, gt=0, description="How old a promise must be before the relay keeps it")
     database_pool: int = Field(4, ge=1, le=50, description="Connections at most")
+
+
+class MandateSettings(BaseSettings):
+    """The key by which ingress vouches for who asked, and admission checks it."""
+
+    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore", frozen=True)
+
+    mandate_key: SecretStr = Field(min_length=16, description="Shared by ingress and admission, and nobody else")
+
+    def mandate_bytes(self) -> bytes:
+        """The key as bytes."""
+        return self.mandate_key.get_secret_value().encode()
 
 
 class MigrationSettings(BaseSettings):

@@ -24,7 +24,13 @@ def build(alarm: Alarm) -> Sequence[Part]:
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     requester = Requester("admission", settings.amqp_url, user_prefix=settings.amqp_user_prefix)
     store = Store(database, outbox)
-    proposals = Proposals(store, requester, ask_seconds=settings.ask_seconds, resolve_seconds=settings.resolve_seconds)
+    proposals = Proposals(
+        store,
+        requester,
+        settings.mandate_bytes(),
+        ask_seconds=settings.ask_seconds,
+        resolve_seconds=settings.resolve_seconds,
+    )
     claims = Claims(store, requester, lease_seconds=settings.lease_seconds, ask_seconds=settings.ask_seconds)
     recovery = Loop("recovery", Recovery(store).run_once, settings.recovery_seconds)
     consumer = Consumer.of("admission", settings, DatabaseParking(database), publisher, alarm)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from placet.admission import domain
-from placet.admission.store import GivenBack, Ledgered, Store
+from placet.admission.store import GivenBack, Ledgered, Over, Store
 from placet.contracts.commands import ClaimAnswered, ClaimRequested, CommandReady, CommandReported
 from placet.contracts.permissions import DecisionVerified, DecisionVerify
 from placet.messaging import Cause, Requester
@@ -24,7 +24,7 @@ class Claims:
         command = await self._store.command(cause.tenant, claim.operation_id)
         if command is None:
             return _refused(claim, "there is no such command")
-        if command.state != "pending" and command.claimed_by != claim.worker:
+        if command.state != "pending":
             return _refused(claim, f"the command is {command.state}")
         if command.expired:
             return await self._end(command, "expired", "the time to run it is over", claim, cause)
@@ -59,9 +59,10 @@ class Claims:
         self, command: Ledgered, state: Literal["denied", "expired"], reason: str, claim: ClaimRequested, cause: Cause
     ) -> ClaimAnswered:
         subject = command.subject
-        settled = subject.settled(state, reason, domain.told(state, reason))
+        outcome, why = domain.end_of_unclaimed(state, reason, command.uncertain)
+        settled = subject.settled(outcome, why, domain.told(outcome, why))
         promised = cause.promise(settled, conversation=subject.conversation_id)
-        await self._store.end_unclaimed(subject, state, reason, [promised])
+        await self._store.end_unclaimed(Over(subject, command.uncertain), outcome, why, [promised])
         return _refused(claim, reason)
 
     async def on_command_reported(self, report: CommandReported, cause: Cause) -> None:

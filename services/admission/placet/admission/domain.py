@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from placet.canonical import Refused, strict_loads
 from placet.contracts.actions import ACTIONS, Action
 from placet.contracts.message import why_invalid
+from placet.contracts.turns import Outcome
 
 MOST_CLAIMS = 5
 """A command that has cost so many workers is not given to another one (A8)."""
@@ -57,6 +58,11 @@ def after_lost_lease(fence: int, may_replay: bool) -> Literal["pending", "unknow
 def after_nothing_sent(fence: int) -> Literal["pending", "failed"]:
     """Nothing left for the provider: another worker may try, but not for ever."""
     return "pending" if fence < MOST_CLAIMS else "failed"
+
+
+def end_of_unclaimed(state: Literal["denied", "expired"], reason: str, uncertain: str) -> tuple[Outcome, str]:
+    """How a command ends that will not be claimed any more: an effect that may have happened is not denied away (E4)."""
+    return ("unknown", f"{uncertain}; and {reason}") if uncertain else (state, reason)
 
 
 def told(outcome: str, reason: str) -> dict[str, str]:

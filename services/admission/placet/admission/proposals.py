@@ -4,7 +4,7 @@ import asyncio
 
 from placet.admission import domain
 from placet.admission.store import Proposal, Store, Subject
-from placet.canonical import CanonicalCommand, command_digest
+from placet.canonical import CanonicalCommand, Mandate, command_digest
 from placet.contracts.commands import CommandReady, ResourceResolve, ResourceResolved
 from placet.contracts.ids import new_id
 from placet.contracts.message import Message
@@ -13,15 +13,27 @@ from placet.contracts.turns import ToolCallProposed
 from placet.messaging import Cause, NoAnswer, Requester
 
 
+class NoMandate(Exception):
+    """A proposal for a turn that ingress has not accepted from this principal."""
+
+
 class Proposals:
     """Handlers of what the planner proposes and of what permission decides."""
 
-    def __init__(self, store: Store, requester: Requester, *, ask_seconds: float, resolve_seconds: float) -> None:
-        self._store, self._requester = store, requester
+    def __init__(
+        self, store: Store, requester: Requester, mandate_key: bytes, *, ask_seconds: float, resolve_seconds: float
+    ) -> None:
+        self._store, self._requester, self._mandate_key = store, requester, mandate_key
         self._ask_seconds, self._resolve_seconds = ask_seconds, resolve_seconds
 
     async def on_tool_call_proposed(self, call: ToolCallProposed, cause: Cause) -> None:
-        """Reject what does not fit, with a reason for the model; ask permission for the rest."""
+        """Reject what does not fit, with a reason for the model; ask permission for the rest.
+
+        Raises NoMandate when ingress has not vouched for who is said to ask: the planner alone is no authority.
+        """
+        mandate = Mandate(cause.tenant, call.conversation_id, call.turn_id, call.principal)
+        if not mandate.is_signed(call.mandate, self._mandate_key):
+            raise NoMandate(f"nobody vouches that {call.turn_id} was asked for by {call.principal}")
         subject = Subject(cause.tenant, new_id("op"), call.conversation_id, call.turn_id, call.tool_call_id, call.action)
         match domain.check(call.action, call.arguments):
             case domain.Rejected(reason):

@@ -18,11 +18,11 @@ class Recovery:
         lost = await self._store.leases_lost()
         for lease in lost:
             await self._mend(lease)
-        expired = await self._store.waiting_expired()
-        for subject in expired:
-            reason = "the time to run it is over"
-            await self._store.end_unclaimed(subject, "expired", reason, [_settled(subject, "expired", reason)])
-        return len(lost) + len(expired)
+        over = await self._store.waiting_over()
+        for command in over:
+            outcome, why = domain.end_of_unclaimed("expired", "the time to run it is over", command.uncertain)
+            await self._store.end_unclaimed(command, outcome, why, [_settled(command.subject, outcome, why)])
+        return len(lost) + len(over)
 
     async def _mend(self, lease: LostLease) -> None:
         subject = lease.subject

@@ -2,10 +2,10 @@
 
 from pydantic import Field, model_validator
 
-from placet.service.settings import DatabaseSettings
+from placet.service.settings import DatabaseSettings, MandateSettings
 
 
-class Settings(DatabaseSettings):
+class Settings(DatabaseSettings, MandateSettings):
     """Admission's own settings, all in seconds."""
 
     lease_seconds: float = Field(30, gt=0, description="How long a claim is believed")

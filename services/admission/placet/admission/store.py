@@ -58,7 +58,7 @@ class Ledgered:
     canonical: bytes
     state: str
     expired: bool
-    claimed_by: str | None
+    uncertain: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,14 @@ class GivenBack:
     outcome: Literal["not_sent", "lost"]
     reason: str
     requests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A command that will not be claimed any more. `uncertain` says why it may all the same have had its effect."""
+
+    subject: Subject
+    uncertain: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +157,7 @@ class Store:
                 canonical=row["canonical"],
                 state=row["state"],
                 expired=row["expired"],
-                claimed_by=row["claimed_by"],
+                uncertain=row["uncertain"],
             )
         )
 
@@ -167,13 +175,14 @@ class Store:
         )
         return Claim(row["fence"], row["uncertain"]) if row["changed"] else None
 
-    async def end_unclaimed(self, subject: Subject, state: str, reason: str, promises: Sequence[Promise]) -> bool:
-        """End a command that may not be claimed any more."""
+    async def end_unclaimed(self, over: Over, state: str, reason: str, promises: Sequence[Promise]) -> bool:
+        """End a command that may not be claimed any more, if what is known of it has not changed."""
         row = await self._outbox.commit(
             self._sql["end_unclaimed"],
             promises,
-            tenant=subject.tenant,
-            operation_id=subject.operation_id,
+            tenant=over.subject.tenant,
+            operation_id=over.subject.operation_id,
+            uncertain=over.uncertain,
             state=state,
             reason=reason,
         )
@@ -217,9 +226,10 @@ class Store:
         rows = await self._database.all(self._sql["leases_lost"])
         return [LostLease(_subject(row, row["tenant"]), row["fence"], row["claimed_by"], row["may_replay"]) for row in rows]
 
-    async def waiting_expired(self) -> list[Subject]:
+    async def waiting_over(self) -> list[Over]:
         """Commands that ran out of time before anybody claimed them."""
-        return [_subject(row, row["tenant"]) for row in await self._database.all(self._sql["waiting_expired"])]
+        rows = await self._database.all(self._sql["waiting_over"])
+        return [Over(_subject(row, row["tenant"]), row["uncertain"]) for row in rows]
 
 
 def _subject(row: asyncpg.Record, tenant: str) -> Subject:

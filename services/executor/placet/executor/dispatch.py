@@ -27,12 +27,19 @@ class Undecided(Exception):
 
 
 async def dispatch(
-    connector: Connector, command: CanonicalCommand, key: str, *, seconds: float, uncertain: str = ""
+    connector: Connector,
+    command: CanonicalCommand,
+    key: str,
+    *,
+    seconds: float,
+    request_seconds: float = 60,
+    uncertain: str = "",
 ) -> Known:
     """Call the provider until something is known, as long as a request may begin: `seconds` from now.
 
-    `uncertain` says why an earlier claim may already have had the effect; then a refusal proves nothing. Raises Undecided
-    when time runs out while a repetition would be harmless.
+    One request takes `request_seconds` at most, whatever the connector thinks (E9). `uncertain` says why an earlier claim
+    may already have had the effect; then a refusal proves nothing. Raises Undecided when time runs out while a repetition
+    would be harmless.
     """
     replay = connector.replay_seconds(command.action) is not None
     end = asyncio.get_running_loop().time() + seconds
@@ -40,17 +47,19 @@ async def dispatch(
     for attempt in itertools.count(1):
         try:
             crash_point("before_provider")
-            receipt = await connector.call(command, key)
+            async with asyncio.timeout(request_seconds):
+                receipt = await connector.call(command, key)
             crash_point("after_provider")
             return _succeeded(receipt, attempt)
         except Refused as refused:
             if uncertain:
                 return Known("unknown", attempt, f"{uncertain}; asked again, the provider says: {refused}")
             return Known("denied", attempt, str(refused))
-        except Ambiguous as ambiguous:
+        except (Ambiguous, TimeoutError) as ambiguous:
+            seen = str(ambiguous) or f"no answer within {request_seconds:g} s"
             if not replay:
-                return Known("unknown", attempt, str(ambiguous))
-            uncertain = str(ambiguous)
+                return Known("unknown", attempt, seen)
+            uncertain = seen
         except NotSent as not_sent:
             unreachable = f"the provider could not be reached: {not_sent}"
         pause = min(2.0, 0.1 * 2**attempt) * random.uniform(0.8, 1.2)  # noqa: S311  jitter, no secret

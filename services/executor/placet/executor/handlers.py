@@ -43,14 +43,14 @@ class Handlers:
 
     async def on_command_ready(self, ready: CommandReady, cause: Cause) -> None:
         """Claim the command, run it, report what is known. Raises NoAnswer when admission does not answer."""
-        worker = new_id("worker")
+        worker, asked = new_id("worker"), asyncio.get_running_loop().time()
         claim = await self._claim(ready, worker, cause)
         if not claim.granted:
             log.info("claim.refused", action="claim.refused", operation_id=ready.operation_id, reason=claim.reason)
             return
         crash_point("after_claim")
         try:
-            known = await self._run(claim)
+            known = await self._run(claim, asked)
         except Undecided as undecided:
             log.warning(
                 "command.undecided", action="command.undecided", operation_id=ready.operation_id, seen=str(undecided)
@@ -63,14 +63,25 @@ class Handlers:
         question = ClaimRequested(operation_id=ready.operation_id, worker=worker, replay_seconds=replay)
         return await self._requester.ask(question, ClaimAnswered, tenant=cause.tenant, timeout=self._ask_seconds)
 
-    async def _run(self, claim: ClaimAnswered) -> Known:
+    async def _run(self, claim: ClaimAnswered, asked: float) -> Known:
+        """Run the command while the lease lasts; it began at the latest when the claim was `asked` for."""
         canonical = claim.canonical.encode()
         if command_digest(canonical) != claim.digest:
             raise ValueError("the digest of the claim is not that of its bytes")
         command = CanonicalCommand.decode(canonical)
         annotate(placet__action=command.action, placet__fence=claim.fence)
-        seconds = min(claim.lease_seconds * self._dispatch_share, claim.lease_seconds - self._provider_seconds)
-        return await dispatch(self._connector, command, claim.operation_id, seconds=seconds, uncertain=claim.uncertain)
+        lasts = min(claim.lease_seconds * self._dispatch_share, claim.lease_seconds - self._provider_seconds)
+        seconds = asked + lasts - asyncio.get_running_loop().time()
+        if seconds <= 0:
+            return Known("not_sent", 0, "the lease was too short, or nearly over, before anything could be sent")
+        return await dispatch(
+            self._connector,
+            command,
+            claim.operation_id,
+            seconds=seconds,
+            request_seconds=self._provider_seconds,
+            uncertain=claim.uncertain,
+        )
 
     async def _report(self, claim: ClaimAnswered, worker: str, known: Known, cause: Cause) -> None:
         """Until the broker has confirmed the report, the delivery is not acknowledged: what is known must not be lost."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from placet.auth import KeySource, Verifier
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
 from placet.contracts.turns import TurnChanged, TurnRequested
-from placet.ingress.handlers import Handlers
+from placet.ingress.handlers import Entrance, Handlers
 from placet.ingress.http import Api
 from placet.ingress.live import Live
 from placet.ingress.settings import Settings
@@ -28,12 +28,13 @@ def build(alarm: Alarm) -> Sequence[Part]:
     live = Live(settings.redis_url, settings.redis_prefix)
     keys = KeySource(settings.auth_jwks)
     verifier = Verifier(keys, issuer=settings.auth_issuer, audience=settings.audience)
-    handlers = Handlers(store, live, verifier)
+    entrance = Entrance(store, settings.mandate_bytes())
+    handlers = Handlers(store, live, verifier, entrance)
     consumer = Consumer.of("ingress", settings, DatabaseParking(database), publisher, alarm)
     consumer.on(TurnRequested, handlers.on_turn_requested)
     consumer.on(TurnChanged, handlers.on_turn_changed)
     consumer.on(PermissionRequested, handlers.on_permission_requested)
     consumer.on(PermissionDecided, handlers.on_permission_decided)
-    api = Api(store, live, verifier, requester, answer_seconds=settings.answer_seconds, max_body=settings.max_body)
+    api = Api(store, live, verifier, entrance, requester, answer_seconds=settings.answer_seconds, max_body=settings.max_body)
     server = Server(api.app(), settings.http_host, settings.http_port)
     return [keys, database, publisher, outbox, requester, live, consumer, server]

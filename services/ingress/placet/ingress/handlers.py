@@ -3,6 +3,7 @@
 import asyncio
 
 from placet.auth import InvalidToken, Principal, Verifier
+from placet.canonical import Mandate
 from placet.contracts.ids import new_id
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
 from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRequested
@@ -19,11 +20,33 @@ class NotAccepted(Exception):
     """A turn that a frontend asks for is refused; the text says why."""
 
 
+class Entrance:
+    """Accepts turns of verified principals, from whichever door they come."""
+
+    def __init__(self, store: Store, mandate_key: bytes) -> None:
+        self._store, self._mandate_key = store, mandate_key
+
+    async def accept(self, who: Principal, key: str, request: TurnRequest) -> Accepted:
+        """Accept a turn, and vouch for who asked. Raises Problem."""
+        if not who.may("placet:turn.submit"):
+            raise Problem(403, "scope_missing", "the token lacks the scope placet:turn.submit")
+        mandate = Mandate(who.tenant, request.conversation_id or new_id("conv"), new_id("turn"), who.subject)
+        turn = TurnAccepted(
+            turn_id=mandate.turn_id,
+            conversation_id=mandate.conversation_id,
+            principal=who.subject,
+            text=request.text,
+            mandate=mandate.sign(self._mandate_key),
+        )
+        promised = promise("ingress", turn, tenant=who.tenant, conversation=turn.conversation_id)
+        return await self._store.accept(who, key, request.fingerprint(), turn, [promised])
+
+
 class Handlers:
     """One method per message."""
 
-    def __init__(self, store: Store, live: Live, verifier: Verifier) -> None:
-        self._store, self._live, self._verifier = store, live, verifier
+    def __init__(self, store: Store, live: Live, verifier: Verifier, entrance: Entrance) -> None:
+        self._store, self._live, self._verifier, self._entrance = store, live, verifier, entrance
 
     async def on_turn_changed(self, news: TurnChanged, cause: Cause) -> None:
         """The turn moved. News that overtook what was before it waits a little, so that viewers see one order."""
@@ -55,20 +78,6 @@ class Handlers:
             raise NotAccepted(f"the person's token is not valid: {invalid}") from invalid
         request = TurnRequest(conversation_id=asked.conversation_id, text=asked.text)
         try:
-            await accept(self._store, who, asked.request_id, request)
+            await self._entrance.accept(who, asked.request_id, request)
         except Problem as problem:
             raise NotAccepted(f"{problem.code}: {problem.detail}") from problem
-
-
-async def accept(store: Store, who: Principal, key: str, request: TurnRequest) -> Accepted:
-    """Accept a turn for a verified principal, from whichever door it came. Raises Problem."""
-    if not who.may("placet:turn.submit"):
-        raise Problem(403, "scope_missing", "the token lacks the scope placet:turn.submit")
-    turn = TurnAccepted(
-        turn_id=new_id("turn"),
-        conversation_id=request.conversation_id or new_id("conv"),
-        principal=who.subject,
-        text=request.text,
-    )
-    promised = promise("ingress", turn, tenant=who.tenant, conversation=turn.conversation_id)
-    return await store.accept(who, key, request.fingerprint(), turn, [promised])

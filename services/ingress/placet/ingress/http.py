@@ -1,6 +1,7 @@
 """The HTTP API. Errors are RFC 9457 problems; every body is read strictly; the caller's trace context is only linked."""
 
 import json
+import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -11,13 +12,15 @@ import asyncpg
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
 
 from placet.auth import InvalidToken, Principal, Verifier
 from placet.canonical import Refused, strict_loads
+from placet.contracts.ids import Id
 from placet.contracts.permissions import DecisionAnswered, DecisionRelayed
 from placet.ingress.domain import Problem, TurnRequest, idempotency_key
-from placet.ingress.handlers import accept
+from placet.ingress.handlers import Entrance
 from placet.ingress.live import Live
 from placet.ingress.store import Store
 from placet.messaging import NoAnswer, NotAsked, Requester
@@ -44,9 +47,18 @@ class Api:
     """The routes, and what they need."""
 
     def __init__(
-        self, store: Store, live: Live, verifier: Verifier, requester: Requester, *, answer_seconds: float, max_body: int
+        self,
+        store: Store,
+        live: Live,
+        verifier: Verifier,
+        entrance: Entrance,
+        requester: Requester,
+        *,
+        answer_seconds: float,
+        max_body: int,
     ) -> None:
-        self._store, self._live, self._verifier, self._requester = store, live, verifier, requester
+        self._store, self._live, self._verifier = store, live, verifier
+        self._entrance, self._requester = entrance, requester
         self._answer_seconds, self._max_body = answer_seconds, max_body
 
     def app(self) -> FastAPI:
@@ -55,6 +67,7 @@ class Api:
         app.add_exception_handler(Problem, _problem)
         for kind in TRANSIENT:
             app.add_exception_handler(kind, _unavailable)
+        app.add_exception_handler(HTTPException, _no_route)
         app.add_exception_handler(Exception, _fault)
         app.add_api_route("/healthz", _healthy, methods=["GET"], status_code=204, response_class=Response)
         app.add_api_route("/v1/turns", self.post_turn, methods=["POST"], status_code=202)
@@ -72,7 +85,7 @@ class Api:
         key = idempotency_key(request.headers.get("idempotency-key"))
         asked = self._valid(TurnRequest, await self._body(request))
         with edge_span("POST /v1/turns", request.headers.get("traceparent", "")):
-            accepted = await accept(self._store, caller.who, key, asked)
+            accepted = await self._entrance.accept(caller.who, key, asked)
             annotate(placet__turn__id=accepted.turn_id, placet__conversation__id=accepted.conversation_id)
         return JSONResponse(
             {"turn_id": accepted.turn_id, "conversation_id": accepted.conversation_id, "state": "accepted"},
@@ -84,6 +97,7 @@ class Api:
     async def get_conversation(self, request: Request, conversation_id: str) -> Response:
         """A conversation of the caller, whole: turns with their states, messages, cards."""
         caller = await self._caller(request, "placet:conversation.read")
+        _known_form(conversation_id)
         found = await self._store.conversation(caller.who, conversation_id)
         if found is None:
             raise Problem(404, "not_found", "there is no such conversation")
@@ -92,13 +106,16 @@ class Api:
     async def get_events(self, request: Request, conversation_id: str) -> Response:
         """The conversation's events as Server-Sent Events, from behind Last-Event-ID (or `?after=`), then live."""
         caller = await self._caller(request, "placet:conversation.read")
+        _known_form(conversation_id)
         if not await self._store.owns(caller.who, conversation_id):
             raise Problem(404, "not_found", "there is no such conversation")
         after = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
         if not after.isascii() or not after.isdecimal() or len(after) > 15:
             raise Problem(400, "invalid_event_id", "Last-Event-ID is the number of an event")
         stream = self._live.follow(self._store, caller.who.tenant, conversation_id, int(after))
-        return StreamingResponse(_sse(stream), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        return StreamingResponse(
+            _sse(stream, caller.who.expires), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
 
     async def get_cards(self, request: Request) -> Response:
         """The tenant's open cards, oldest first. `limit` is 100 at most; `cursor` is the last answer's `next_cursor`."""
@@ -112,6 +129,7 @@ class Api:
     async def get_card(self, request: Request, interrupt_id: str) -> Response:
         """One card of the tenant."""
         caller = await self._caller(request, "placet:approval.read")
+        _known_form(interrupt_id)
         row = await self._store.card(caller.who.tenant, interrupt_id)
         if row is None:
             raise Problem(404, "not_found", "there is no such question")
@@ -124,8 +142,7 @@ class Api:
         """
         caller = await self._caller(request)
         answer = await self._body(request)
-        if len(interrupt_id) > 128 or not interrupt_id.isascii() or not interrupt_id.replace("_", "").isalnum():
-            raise Problem(404, "not_found", "there is no such question")
+        _known_form(interrupt_id)
         with edge_span("POST /v1/approvals/{id}/decision", request.headers.get("traceparent", "")):
             relayed = DecisionRelayed(interrupt_id=interrupt_id, answer=answer, authorization=caller.token)
             try:
@@ -172,6 +189,17 @@ class Api:
             raise Problem(422, "invalid_body", first["msg"], path) from invalid
 
 
+_ID = TypeAdapter(Id)
+
+
+def _known_form(name: str) -> None:
+    """What cannot be an id of ours names nothing. Raises Problem."""
+    try:
+        _ID.validate_python(name)
+    except ValidationError as invalid:
+        raise Problem(404, "not_found", "there is no such thing") from invalid
+
+
 async def _healthy() -> Response:
     return Response(status_code=204)
 
@@ -181,6 +209,13 @@ async def _problem(_request: Request, problem: Exception) -> Response:
         raise problem
     headers = {"WWW-Authenticate": 'Bearer error="invalid_token"'} if problem.status == 401 else None
     return JSONResponse(problem.body(), problem.status, headers, media_type="application/problem+json")
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """A path or a method that the API does not have."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "refused")
+    return await _problem(request, Problem(status, code, f"the API has no {request.method} {request.url.path}"))
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
@@ -231,14 +266,19 @@ def _from_cursor(cursor: str | None) -> tuple[datetime, str]:
         return _BEGINNING
     try:
         at, _, interrupt_id = urlsafe_b64decode(cursor.encode()).decode().partition("|")
-        return datetime.fromisoformat(at), interrupt_id
-    except ValueError as error:
+        _known_form(interrupt_id)
+        return datetime.fromisoformat(at).astimezone(UTC), interrupt_id
+    except (ValueError, OverflowError, Problem) as error:
         raise Problem(400, "invalid_cursor", "a cursor is what the last answer gave") from error
 
 
-async def _sse(events: AsyncGenerator[tuple[int, str, str] | None]) -> AsyncGenerator[bytes]:
-    """Server-Sent Events with LF only: CRLF breaks clients in the field (FACTS a). Silence is a comment."""
+async def _sse(events: AsyncGenerator[tuple[int, str, str] | None], until: float) -> AsyncGenerator[bytes]:
+    """Server-Sent Events with LF only: CRLF breaks clients in the field (FACTS a). Silence is a comment. The stream ends
+    with the token that opened it; the client comes back with a new one and its Last-Event-ID.
+    """
     async for event in events:
+        if time.time() > until:
+            return
         if event is None:
             yield b": still here\n\n"
         else:

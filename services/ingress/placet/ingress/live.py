@@ -73,7 +73,7 @@ class Live:
                         if message is not None:
                             for name in message["data"].decode().split("\n"):
                                 self._wake(name)
-            except (RedisError, OSError) as error:
+            except Exception as error:  # whatever it was: viewers must not fall silent for it
                 log.warning("live.deaf", action="live.deaf", error=str(error))
                 await asyncio.sleep(1)
 

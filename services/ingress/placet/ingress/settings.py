@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from placet.service.settings import AuthSettings, DatabaseSettings
+from placet.service.settings import AuthSettings, DatabaseSettings, MandateSettings
 
 
-class Settings(DatabaseSettings, AuthSettings):
+class Settings(DatabaseSettings, AuthSettings, MandateSettings):
     """Ingress's own settings."""
 
     redis_url: str = Field(pattern=r"^rediss?://.+", description="Where viewers of streams are woken")

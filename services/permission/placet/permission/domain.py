@@ -131,4 +131,6 @@ def still_valid(policy: Policy, approval: Approval | None, digest: str) -> tuple
     verdict = decide(policy, approval.action)
     if isinstance(verdict, Decided) and verdict.decision == "denied":
         return "denied", verdict.reason
+    if isinstance(verdict, Ask) and approval.decided_by == f"rule:{approval.rule}":
+        return "denied", f"the rule {verdict.rule} now asks a person, and only a rule has approved it"
     return "valid", ""

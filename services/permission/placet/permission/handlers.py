@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+import structlog
+
 from placet.auth import InvalidToken, Principal, Verifier
 from placet.canonical import CanonicalCommand, command_digest
 from placet.contracts.actions import ACTIONS
@@ -34,6 +36,8 @@ from placet.permission.domain import (
 from placet.permission.policy import Obligations, Policy
 from placet.permission.store import Store
 from placet.telemetry import annotate, current_traceparent, link_to
+
+log = structlog.get_logger()
 
 RESPONSE_SCHEMA = Answer.model_json_schema()
 BY_RULE_SECONDS = 3600
@@ -88,7 +92,11 @@ class Handlers:
 
     async def on_decision_submitted(self, submitted: DecisionSubmitted, cause: Cause) -> None:
         """An approver app's answer. It hears of the result as everybody does: by permission.decided."""
-        await self._answer(submitted, cause)
+        answered = await self._answer(submitted, cause)
+        if answered.status != 200:
+            log.warning(
+                "decision.refused", action="decision.refused", code=answered.code, interrupt_id=answered.interrupt_id
+            )
 
     async def on_decision_relayed(self, relayed: DecisionRelayed, cause: Cause) -> Message:
         """An answer over HTTP, whose giver waits for the result."""

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from placet.contracts.actions import TOOLS
-from placet.contracts.turns import Outcome, TurnState
+from placet.contracts.turns import Outcome, TurnAccepted, TurnState
 from placet.planner.model import Reply, Said
 
 MOST_STEPS = 24
 """A turn in which the model goes on asking for calls for longer than this has lost its way."""
 
-MOST_ARGUMENTS = 32768
-"""Characters of a call's arguments at most; the contract of tool_call.proposed says the same."""
+MOST_REPLY = 32768
+"""Characters of a reply at most, text and arguments together, as JSON: so much fits into every message that carries it."""
+
+MOST_CALLS = 32
 
 TURN_ENDS: frozenset[str] = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -46,6 +48,7 @@ class Turn:
     turn_id: str
     conversation_id: str
     principal: str
+    mandate: str
     state: TurnState
     reason: str
     revision: int
@@ -123,14 +126,28 @@ def unusable(reply: Reply) -> str | None:
     texts = [reply.text, *(part for call in reply.calls for part in (call.hint, call.tool, call.arguments))]
     if any("\0" in text or _LONE_SURROGATE.search(text) for text in texts):
         return "it holds characters that no text may hold"
-    if any(len(call.arguments) > MOST_ARGUMENTS for call in reply.calls):
-        return f"the arguments of a call have more than {MOST_ARGUMENTS} characters"
+    if len(reply.calls) > MOST_CALLS:
+        return f"it asks for more than {MOST_CALLS} calls"
+    if sum(len(json.dumps(text)) for text in texts) > MOST_REPLY:
+        return f"it has more than {MOST_REPLY} characters"
     return None
 
 
-def begun(tenant: str, turn_id: str, conversation_id: str, principal: str, position: int) -> Turn:
+def begun(tenant: str, accepted: TurnAccepted, position: int) -> Turn:
     """A turn just after its beginning, with the user's message at `position`."""
-    return Turn(tenant, turn_id, conversation_id, principal, "planning", "", 1, 0, position + 1, ())
+    return Turn(
+        tenant=tenant,
+        turn_id=accepted.turn_id,
+        conversation_id=accepted.conversation_id,
+        principal=accepted.principal,
+        mandate=accepted.mandate,
+        state="planning",
+        reason="",
+        revision=1,
+        steps=0,
+        next_position=position + 1,
+        calls=(),
+    )
 
 
 def changed(turn: Turn, change: Change) -> Turn:

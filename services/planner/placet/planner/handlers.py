@@ -115,6 +115,7 @@ def _proposal(turn: Turn, call: domain.Call) -> ToolCallProposed:
         conversation_id=turn.conversation_id,
         tool_call_id=call.tool_call_id,
         principal=turn.principal,
+        mandate=turn.mandate,
         action=call.action,
         arguments=call.arguments,
     )

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from placet.contracts.message import why_invalid
 from placet.planner.model import CallAsked, ModelFailed, Reply, Said
 
 INLINE = "!script "
@@ -87,7 +88,7 @@ class ScriptedModel:
         if text.startswith(INLINE):
             try:
                 return _STEPS.validate_json(text.removeprefix(INLINE))
-            except ValueError as error:
-                raise ModelFailed(f"the script in the message cannot be read: {error}") from error
+            except ValidationError as invalid:
+                raise ModelFailed(f"the script in the message cannot be read: {why_invalid(invalid)}") from None
         chosen = next((script for script in self._scripts if script.when.lower() in text.lower()), None)
         return chosen.steps if chosen else [Step(say="I have no script for that. Ask me to add a note to a customer.")]

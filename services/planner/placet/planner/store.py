@@ -28,11 +28,12 @@ class Store:
             turn_id=accepted.turn_id,
             conversation_id=accepted.conversation_id,
             principal=accepted.principal,
+            mandate=accepted.mandate,
             text=accepted.text,
         )
         if not row["changed"]:
             return await self.turn(tenant, accepted.turn_id)
-        return begun(tenant, accepted.turn_id, accepted.conversation_id, accepted.principal, row["position"])
+        return begun(tenant, accepted, row["position"])
 
     async def turn(self, tenant: str, turn_id: str) -> Turn:
         """A turn as it is now. Raises LookupError when there is none."""
@@ -74,6 +75,7 @@ def _turn(tenant: str, turn_id: str, row: asyncpg.Record) -> Turn:
         turn_id=turn_id,
         conversation_id=row["conversation_id"],
         principal=row["principal"],
+        mandate=row["mandate"],
         state=row["state"],
         reason=row["reason"],
         revision=row["revision"],

@@ -1,5 +1,6 @@
 """The CRM: native idempotency keys, conditional writes by revision (If-Match)."""
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from urllib.parse import quote
@@ -15,7 +16,9 @@ from placet.telemetry import call_span, current_traceparent
 READS_REPLAY_SECONDS = 10 * 365 * 86400
 """A read may always be repeated."""
 
-MAX_RESULT_BYTES = 32768
+MAX_ANSWER_BYTES = 1024 * 1024
+MAX_RESULT_CHARACTERS = 16384
+"""What the model is told of an answer at most; the effect counts all the same."""
 
 
 class Crm:
@@ -50,7 +53,8 @@ class Crm:
         with call_span(f"dispatch {command.action}", placet__operation__id=key):
             response = await _sent(self._does[command.action](command, key))
         body = _judged(response)
-        return Receipt(cast("str | None", body.get("receipt")), body)
+        receipt = body.get("receipt")
+        return Receipt(receipt if isinstance(receipt, str) else None, _bounded(body))
 
     async def resolve(self, tenant: str, action: str, resource: str) -> Target | None:
         """A customer of the tenant, as it is now. Raises NotSent or Ambiguous."""
@@ -112,12 +116,17 @@ def _judged(response: httpx2.Response) -> dict[str, Any]:
     if not response.is_success:
         raise Ambiguous(f"the provider answered {response.status_code}")
     try:
-        body = strict_loads(response.content, max_bytes=MAX_RESULT_BYTES)
+        body = strict_loads(response.content, max_bytes=MAX_ANSWER_BYTES)
     except NotJson as error:
         raise Ambiguous(f"the provider's answer cannot be read: {error.code}") from error
     if not isinstance(body, dict):
         raise Ambiguous("the provider's answer is not an object")
     return cast("dict[str, Any]", body)
+
+
+def _bounded(body: dict[str, Any]) -> dict[str, Any]:
+    text = json.dumps(body, ensure_ascii=False)
+    return body if len(text) <= MAX_RESULT_CHARACTERS else {"truncated": text[:MAX_RESULT_CHARACTERS]}
 
 
 def _reason(response: httpx2.Response) -> str:

@@ -9,6 +9,7 @@ said as (
     insert into message_view (tenant, conversation_id, position, turn_id, body)
     select :tenant, :conversation_id, (m ->> 'position')::int, :turn_id, m from jsonb_array_elements(:messages::jsonb) m
      where exists (select from moved) or :late
+        or exists (select from turn_view where tenant = :tenant and turn_id = :turn_id and revision >= :revision)
     on conflict do nothing
     returning 1),
 counted as (

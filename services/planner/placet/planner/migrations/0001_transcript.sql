@@ -5,6 +5,7 @@ create table turn (
     turn_id         text not null,
     conversation_id text not null,
     principal       text not null,
+    mandate         text not null,                    -- ingress vouches for the principal; we only carry it
     state           text not null default 'planning',
         -- planning -> executing                       the model asked for calls
         -- executing <-> awaiting_approval             a card is out

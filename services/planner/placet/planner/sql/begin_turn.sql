@@ -1,7 +1,7 @@
 -- A turn begins once, with the user's message at the end of the conversation.
 with begun as (
-    insert into turn (tenant, turn_id, conversation_id, principal)
-    values (:tenant, :turn_id, :conversation_id, :principal)
+    insert into turn (tenant, turn_id, conversation_id, principal, mandate)
+    values (:tenant, :turn_id, :conversation_id, :principal, :mandate)
     on conflict do nothing
     returning 1),
 said as (

@@ -1,5 +1,5 @@
 -- A turn with its calls in the model's order, and where the conversation goes on.
-select t.conversation_id, t.principal, t.state, t.reason, t.revision,
+select t.conversation_id, t.principal, t.mandate, t.state, t.reason, t.revision,
        (select count(*) from message m where m.tenant = t.tenant and m.conversation_id = t.conversation_id
            and m.turn_id = t.turn_id and m.role = 'assistant') as steps,
        (select coalesce(max(position) + 1, 0) from message m
