@@ -24,10 +24,12 @@ def password(url: str) -> str:
 
 
 def secrets_of(placet: System, service: str) -> set[str]:
-    """The secrets that belong to a service: its broker password, its database password, its connector's token."""
+    """The secrets that belong to a service: its broker password, its database password, its own keys."""
     own = {password(placet.amqp_url(service))}
     if service in DATABASES:
         own.add(password(placet.database_url(service)))
+    if service in ("ingress", "admission"):
+        own.add(placet.environment(service)["PLACET_MANDATE_KEY"])
     if service == "executor":
         own.add(placet.environment("executor")["PLACET_CRM_TOKEN"])
     return own

@@ -92,7 +92,7 @@ async def _nothing_is_held(world: World, count: int) -> None:
             query = "select count(*) from pg_stat_activity where usename like $1 and xact_start is not null"
             return await admin.fetchval(query, f"{world.system.run.name}%") == 0
 
-        await wait_until(no_transaction, f"no transaction is open while {count} approvals wait")
+        await wait_until(no_transaction, f"no transaction is open while {count} approvals wait", within=180)
     finally:
         await admin.close()
 
@@ -100,7 +100,7 @@ async def _nothing_is_held(world: World, count: int) -> None:
         broker = world.system.backing.broker
         return await asyncio.to_thread(broker.unacknowledged, world.system.run.vhost) == {}
 
-    await wait_until(no_delivery, f"no delivery is unacknowledged while {count} approvals wait")
+    await wait_until(no_delivery, f"no delivery is unacknowledged while {count} approvals wait", within=180)
 
 
 def _memory(system: System) -> dict[str, float]:

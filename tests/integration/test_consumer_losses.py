@@ -17,8 +17,6 @@ from placet.messaging.parking import Parking
 from placet.testing import wait_until
 from stations import Heard, Station
 
-pytest_plugins = ["station_fixtures"]
-
 ACCEPTED = next(example for example in EXAMPLES if isinstance(example, TurnAccepted))
 LONG = 60.0
 """B41 grants ten seconds; a busy machine gets more."""

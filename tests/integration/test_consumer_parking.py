@@ -10,8 +10,6 @@ from placet.messaging import Cause, promise
 from placet.testing import wait_until
 from stations import Heard, Json, Station
 
-pytest_plugins = ["station_fixtures"]
-
 SAMPLES: dict[type[Message], Message] = {type(example): example for example in EXAMPLES}
 
 

@@ -16,8 +16,6 @@ from placet.messaging.consumer import ATTEMPTS
 from placet.testing import wait_until
 from stations import Heard, Json, Station
 
-pytest_plugins = ["station_fixtures"]
-
 SAMPLES = {example.wire: example for example in EXAMPLES}
 EVENTS = [
     pytest.param(service, route, id=f"{service}-{route.wire}")

@@ -17,8 +17,6 @@ from placet.messaging import Cause, Consumer, NoAnswer, promise
 from placet.testing import wait_until
 from stations import OPERATOR, Heard, Json, Station
 
-pytest_plugins = ["station_fixtures"]
-
 SAMPLES: dict[type[Message], Message] = {type(example): example for example in EXAMPLES}
 
 OUTAGES = {

@@ -11,8 +11,6 @@ from placet.contracts.catalogue import exchange, inbox_queue, reply_key
 from placet.contracts.topology import DEAD_LETTERS, PARTIES
 from stations import Station
 
-pytest_plugins = ["station_fixtures"]
-
 Attempt = Callable[[AbstractChannel, str], Awaitable[object]]
 
 

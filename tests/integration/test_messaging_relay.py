@@ -28,7 +28,6 @@ from placet.messaging import Outbox, Promise, Publisher
 from placet.service.database import Database
 from stations import DEED
 
-pytest_plugins = ["station_fixtures"]
 
 async def commit(postgres, amqp):
     database, publisher = Database(postgres, size=1), Publisher("permission", amqp)

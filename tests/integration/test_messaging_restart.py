@@ -16,8 +16,6 @@ from placet.messaging import Cause, NoAnswer, Outbox, Promise, promise
 from placet.testing import wait_until
 from stations import DEED, Heard, Station
 
-pytest_plugins = ["station_fixtures"]
-
 ACCEPTED = next(example for example in EXAMPLES if isinstance(example, TurnAccepted))
 LONG = 90.0
 

@@ -12,8 +12,6 @@ from placet.messaging import Promise, promise
 from placet.testing import wait_until
 from stations import DEED, Station
 
-pytest_plugins = ["station_fixtures"]
-
 DECIDED = next(example for example in EXAMPLES if isinstance(example, PermissionDecided))
 HEARS = inbox_queue("admission")
 """Gets permission.decided, and nothing else of what permission says."""

@@ -13,8 +13,6 @@ from placet.messaging import Cause, NoAnswer, Requester, promise
 from placet.testing import wait_until
 from stations import OPERATOR, Heard, Station
 
-pytest_plugins = ["station_fixtures"]
-
 PATIENT = 60.0
 """Seconds for an answer that must come: generous, for a busy machine."""
 

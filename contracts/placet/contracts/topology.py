@@ -94,6 +94,13 @@ POLICIES: tuple[Json, ...] = (
         "definition": {"delivery-limit": 20, "overflow": "drop-head", "max-length": 100_000},
     },
     {
+        "name": "placet-outside-dead",
+        "pattern": rf"^placet\.({'|'.join(OUTSIDE)})\.dead$",
+        "apply-to": "queues",
+        "priority": 20,
+        "definition": {"delivery-limit": 1_000_000, "overflow": "drop-head", "max-length": 100_000},
+    },
+    {
         "name": "placet-dead",
         "pattern": r"^placet\.[a-z]+\.dead$",
         "apply-to": "queues",

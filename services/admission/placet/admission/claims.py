@@ -75,7 +75,7 @@ class Claims:
             given_back = GivenBack(report.fence, report.worker, "not_sent", report.reason, report.attempts)
             await self._store.release(command.subject, given_back, [ready])
             return
-        outcome = "failed" if report.outcome == "not_sent" else report.outcome
+        outcome = domain.unsent_for_good(command.uncertain) if report.outcome == "not_sent" else report.outcome
         result = report.result if outcome == "succeeded" else domain.told(outcome, report.reason)
         settled = command.subject.settled(outcome, report.reason, result)
         promised = cause.promise(settled, conversation=command.subject.conversation_id)

@@ -60,6 +60,11 @@ def after_nothing_sent(fence: int) -> Literal["pending", "failed"]:
     return "pending" if fence < MOST_CLAIMS else "failed"
 
 
+def unsent_for_good(uncertain: str) -> Literal["failed", "unknown"]:
+    """How a command ends that no worker could send: not as failed when an earlier worker may have had the effect."""
+    return "unknown" if uncertain else "failed"
+
+
 def end_of_unclaimed(state: Literal["denied", "expired"], reason: str, uncertain: str) -> tuple[Outcome, str]:
     """How a command ends that will not be claimed any more: an effect that may have happened is not denied away (E4)."""
     return ("unknown", f"{uncertain}; and {reason}") if uncertain else (state, reason)

@@ -227,7 +227,7 @@ class Store:
         return [LostLease(_subject(row, row["tenant"]), row["fence"], row["claimed_by"], row["may_replay"]) for row in rows]
 
     async def waiting_over(self) -> list[Over]:
-        """Commands that ran out of time before anybody claimed them."""
+        """Commands that ran out of time, or of the provider's memory for their key, before anybody claimed them."""
         rows = await self._database.all(self._sql["waiting_over"])
         return [Over(_subject(row, row["tenant"]), row["uncertain"]) for row in rows]
 

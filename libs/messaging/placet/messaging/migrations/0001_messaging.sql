@@ -30,4 +30,4 @@ create table parked (
 
 create unique index one_delivery_is_parked_once on parked (message_id, md5(reason), sha256(body));
 
-comment on table parked is 'Deliveries that could not be read or kept failing, with their original bytes.';
+comment on table parked is 'Deliveries that could not be read or kept failing, with their bytes as they came, but for a person''s token.';

@@ -30,6 +30,7 @@ create table command (
         -- pending -> dispatching                       claimed
         -- dispatching -> pending                       nothing was sent, or the lease was lost and the key may be replayed
         -- pending -> denied | expired                  the decision no longer stands at claim
+        -- pending -> unknown                           likewise, but an earlier claim may have had the effect
         -- dispatching -> succeeded | denied | failed | unknown
         -- unknown -> succeeded | failed                late evidence under an old fence, or reconciled
     fence          int not null default 0,
@@ -68,4 +69,4 @@ create table attempt (
     foreign key (tenant, operation_id) references command
 );
 
-comment on table attempt is 'What each claim did at the provider, as its worker reported it. Evidence: rows are only added.';
+comment on table attempt is 'What became of each claim: as its worker reported it, or lost. Evidence: rows are only added.';

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of libs/messaging (`pytest_plugins`): grounds that are made once, and a station for each test."""
+"""Fixtures of the tests of libs/messaging: grounds that are made once, and a station for each test."""
 
 from collections.abc import AsyncGenerator, Generator
 
