@@ -46,7 +46,7 @@ class ManagementApi:
     """The broker's HTTP API. `url` holds the administrator's name and password; `amqp_url` is the same broker."""
 
     def __init__(self, url: str, amqp_url: str) -> None:
-        self._url, self._amqp_url = url, amqp_url
+        self.url, self._amqp_url = url, amqp_url
 
     def log_in(self) -> None:
         """Raises `NotThisWay` when there is no such API, or it does not take the login for an administrator's."""
@@ -75,7 +75,7 @@ class ManagementApi:
         try:
             # Not the machine's proxy settings: the broker is near.
             with httpx2.Client(timeout=COMMAND_WITHIN, trust_env=False) as client:
-                response = client.request(method, f"{self._url}/api/{path}", json=body)
+                response = client.request(method, f"{self.url}/api/{path}", json=body)
         except httpx2.HTTPError as error:
             raise BackingError(f"RabbitMQ's management API does not answer: {error}") from error
         if response.is_error and not (missing_is_fine and response.status_code == 404):

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from placet.local.run import DATABASES, Run
+from placet.local.run import DATABASES, Run, is_orphan
 from placet.service.migrations import load_migrations, migrate
 
 
@@ -59,3 +59,15 @@ async def drop_databases(admin_url: str, run: Run) -> None:
                 await admin.execute(f'drop role if exists "{role}"')
     finally:
         await admin.close()
+
+
+async def orphaned_runs(admin_url: str) -> list[str]:
+    """The runs on this server whose process is gone. Only a server of this machine is asked: pids mean nothing elsewhere."""
+    if urlsplit(admin_url).hostname not in ("127.0.0.1", "localhost", "::1"):
+        return []
+    admin = await asyncpg.connect(admin_url)
+    try:
+        rows = await admin.fetch("select datname from pg_database where datname like 'placet\\_%'")
+    finally:
+        await admin.close()
+    return sorted({name for row in rows if is_orphan(name := row["datname"].rpartition("_")[0])})

@@ -27,7 +27,7 @@ class Process:
         self.name, self.log = name, log
         self._from = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
-            self._popen = subprocess.Popen(
+            self.popen = subprocess.Popen(
                 command,
                 env={name: os.environ[name] for name in INHERITED if name in os.environ} | dict(environment),
                 stdin=subprocess.DEVNULL,
@@ -39,12 +39,12 @@ class Process:
     @property
     def pid(self) -> int:
         """The process id."""
-        return self._popen.pid
+        return self.popen.pid
 
     @property
     def returncode(self) -> int | None:
         """The exit status, or None while it runs."""
-        return self._popen.poll()
+        return self.popen.poll()
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The JSON lines that this process, not an earlier one with the same log, has written."""
@@ -73,21 +73,21 @@ class Process:
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
-        self._popen.kill()
-        self._popen.wait()
+        self.popen.kill()
+        self.popen.wait()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""
-        self._popen.send_signal(number)
+        self.popen.send_signal(number)
 
     async def ended(self, within: float = 30.0) -> int:
         """The exit status, once it has ended by itself. Raises subprocess.TimeoutExpired."""
-        return await asyncio.to_thread(self._popen.wait, within)
+        return await asyncio.to_thread(self.popen.wait, within)
 
     async def terminate(self) -> int:
         """SIGTERM, and the exit status; SIGKILL when that does not help in time."""
         if self.returncode is None:
-            self._popen.terminate()
+            self.popen.terminate()
         try:
             return await self.ended(25)
         except subprocess.TimeoutExpired:

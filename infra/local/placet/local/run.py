@@ -1,5 +1,7 @@
 """The names of one run: its vhost, broker users, databases and roles. Nothing of it meets another run, or remains."""
 
+import os
+import re
 import secrets
 from dataclasses import dataclass, field
 
@@ -11,9 +13,9 @@ DATABASES = ("ingress", "planner", "permission", "admission")
 
 @dataclass(frozen=True)
 class Run:
-    """A run, and the passwords that it made up for its logins."""
+    """A run, and the passwords that it made up for its logins. Its name says which process of this machine it belongs to."""
 
-    name: str = field(default_factory=lambda: f"placet_{secrets.token_hex(4)}")
+    name: str = field(default_factory=lambda: f"placet_{os.getpid()}_{secrets.token_hex(4)}")
     _secret: str = field(default_factory=lambda: secrets.token_hex(8), repr=False)
 
     @property
@@ -42,3 +44,17 @@ class Run:
     def owner(self, service: str) -> str:
         """The role that owns the service's schema."""
         return f"{self.name}_{service}_owner"
+
+
+def is_orphan(name: str) -> bool:
+    """Whether this is the name of a run whose process is gone: it was killed, and could not remove what it had made."""
+    found = re.fullmatch(r"placet_(\d+)_[0-9a-f]{8}", name)
+    if found is None:
+        return False
+    try:
+        os.kill(int(found[1]), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,8 +11,9 @@ from urllib.parse import urlsplit, urlunsplit
 from placet.contracts.catalogue import SERVICES
 from placet.contracts.topology import definitions
 from placet.local.backing import Backing
-from placet.local.databases import create_databases, drop_databases, login_url
+from placet.local.databases import create_databases, drop_databases, login_url, orphaned_runs
 from placet.local.issuer import ISSUER, Issuer
+from placet.local.private.scratch import Scratch
 from placet.local.processes import Process, service_command
 from placet.local.run import DATABASES, Run
 
@@ -26,12 +26,13 @@ PROVIDER = TESTS / "fakes" / "crm_provider"
 class System:
     """Starts, kills and restarts services. Make one with `system()`."""
 
-    def __init__(self, backing: Backing, run: Run, folder: Path, settings: Mapping[str, Mapping[str, str]]) -> None:
-        self.backing, self.run, self.folder = backing, run, folder
+    def __init__(self, backing: Backing, run: Run, scratch: Scratch, settings: Mapping[str, Mapping[str, str]]) -> None:
+        self.backing, self.run, self.folder = backing, run, scratch.directory
+        self._scratch = scratch
         self.issuer = Issuer()
         self.services: dict[str, Process] = {}
         self._extra = settings
-        self._jwks = self.issuer.write_jwks(folder / "jwks.json")
+        self._jwks = self.issuer.write_jwks(self.folder / "jwks.json")
         self._crm_token = secrets.token_hex(16)
         self._mandate_key = secrets.token_hex(16)
         self._provider: Process | None = None
@@ -42,8 +43,15 @@ class System:
     async def start_provider(self) -> None:
         """Start the demonstration CRM."""
         command = [sys.executable, str(PROVIDER), "--port", "0", "--token", self._crm_token]
-        self._provider = Process("provider", command, {}, self.folder / "provider.log")
+        self._provider = self._process("provider", command, {})
         self.provider_url = (await self._provider.said("listening"))["listening"]
+
+    def _process(self, name: str, command: list[str], environment: dict[str, str]) -> Process:
+        """A process that ends with us, even if we are killed."""
+        self._scratch.release_ended()
+        process = Process(name, command, environment, self.folder / f"{name}.log")
+        self._scratch.adopt(process.popen)
+        return process
 
     def amqp_url(self, user: str) -> str:
         """The login of one of the run's broker users (its name without the prefix)."""
@@ -79,8 +87,7 @@ class System:
     async def start(self, *names: str, **more: str) -> None:
         """Start services (all, when none is named) with more settings, and wait until each is ready."""
         for name in names or SERVICES:
-            log = self.folder / f"{name}.log"
-            self.services[name] = Process(name, service_command(name), self.environment(name) | more, log)
+            self.services[name] = self._process(name, service_command(name), self.environment(name) | more)
         await asyncio.gather(*(self.services[name].said("service.started") for name in names or SERVICES))
         if not names or "ingress" in names:
             self.url = (await self.services["ingress"].said("http.listening"))["url"]
@@ -88,8 +95,7 @@ class System:
 
     async def start_copy(self, service: str, name: str, **more: str) -> None:
         """Start one more instance of a service, under a name of its own, and wait until it is ready."""
-        log = self.folder / f"{name}.log"
-        self.services[name] = Process(name, service_command(service), self.environment(service) | more, log)
+        self.services[name] = self._process(name, service_command(service), self.environment(service) | more)
         await self.services[name].said("service.started")
 
     async def mend(self) -> None:
@@ -139,8 +145,8 @@ async def system(
     `settings` are more settings by service; `*` stands for every service. With `start=False` nothing but the provider runs.
     """
     run = Run()
-    with tempfile.TemporaryDirectory(prefix=f"{run.name}-") as folder:
-        made = System(backing, run, Path(folder), settings or {})
+    with Scratch() as scratch:
+        made = System(backing, run, scratch, settings or {})
         try:
             await _prepare(backing, run)
             await made.start_provider()
@@ -152,6 +158,8 @@ async def system(
 
 
 async def _prepare(backing: Backing, run: Run) -> None:
+    for name in await orphaned_runs(backing.postgres_url):
+        await _forget(backing, Run(name))
     topology = definitions(vhost=run.vhost, user_prefix=run.user_prefix, password_of=run.password)
     administrator = urlsplit(backing.amqp_url).username
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
@@ -163,5 +171,9 @@ async def _prepare(backing: Backing, run: Run) -> None:
 
 async def _remove(made: System) -> None:
     made.end()
-    await drop_databases(made.backing.postgres_url, made.run)
-    await asyncio.to_thread(made.backing.broker.delete, [made.run.vhost], made.run.users)
+    await _forget(made.backing, made.run)
+
+
+async def _forget(backing: Backing, run: Run) -> None:
+    await drop_databases(backing.postgres_url, run)
+    await asyncio.to_thread(backing.broker.delete, [run.vhost], run.users)

@@ -85,9 +85,19 @@ class Scratch:
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 start_new_session=True, cwd="/", **self._as_account(),
             )  # fmt: skip
+        self.adopt(process, orderly)
+        return process
+
+    def adopt(self, process: subprocess.Popen[bytes], orderly: int = signal.SIGKILL) -> None:
+        """Let the guard end a process that was started elsewhere, with all that it starts."""
         self._processes[process.pid] = process
         self._tell_guard(f"+{process.pid} {orderly:d}")
-        return process
+
+    def release_ended(self) -> None:
+        """Tell the guard which processes have ended, so that it never ends a stranger who got their number."""
+        for pid in [pid for pid, process in self._processes.items() if process.poll() is not None]:
+            del self._processes[pid]
+            self._tell_guard(f"-{pid}")
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """SIGKILL the process and everything it started; return when all are gone."""

@@ -70,3 +70,19 @@ create table attempt (
 );
 
 comment on table attempt is 'What became of each claim: as its worker reported it, or lost. Evidence: rows are only added.';
+
+-- What was proposed and decided never changes, whoever asks (A5): a changed command would not be the approved one.
+create function never_changes() returns trigger language plpgsql as $$
+begin
+    raise exception 'a % never changes', tg_table_name using errcode = 'restrict_violation';
+end $$;
+
+create trigger a_proposal_never_changes before update or delete on proposal
+    for each row execute function never_changes();
+create trigger an_attempt_never_changes before update or delete on attempt
+    for each row execute function never_changes();
+create trigger a_command_is_never_forgotten before delete on command
+    for each row execute function never_changes();
+create trigger what_was_decided_never_changes
+    before update of tenant, operation_id, interrupt_id, digest, policy_version, rule, decided_by, expires_at on command
+    for each row execute function never_changes();
