@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,6 +13,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from placet.local.system import System
+
+
+def _hear_ctrl_c() -> None:
+    """Tests that run in the background of a shell are started deaf to SIGINT, and would pass that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass
@@ -41,6 +47,7 @@ class Terminal:
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
+            preexec_fn=_hear_ctrl_c,
         )
 
     async def run(self, *arguments: str, typed: str = "") -> Ran:
