@@ -41,6 +41,7 @@ async def test_a_launcher_that_is_killed_leaves_no_process_and_the_next_run_remo
     assert launcher.stdout
     left = json.loads(await launcher.stdout.readline())
     assert all(psutil.pid_exists(pid) for pid in left["pids"])
+    assert await _databases(backing, left["run"])  # asked before the kill: after it, any run beside us may remove them
     launcher.kill()
     await launcher.wait()
 
@@ -48,7 +49,6 @@ async def test_a_launcher_that_is_killed_leaves_no_process_and_the_next_run_remo
         return not any(psutil.pid_exists(pid) for pid in left["pids"])
 
     await wait_until(gone, "the services and the provider of a killed launcher have ended")
-    assert await _databases(backing, left["run"])
     async with system(backing, start=False):
         assert await _databases(backing, left["run"]) == []
 
