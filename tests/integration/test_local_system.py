@@ -49,8 +49,12 @@ async def test_a_launcher_that_is_killed_leaves_no_process_and_the_next_run_remo
         return not any(psutil.pid_exists(pid) for pid in left["pids"])
 
     await wait_until(gone, "the services and the provider of a killed launcher have ended")
+
+    async def removed() -> bool:
+        return await _databases(backing, left["run"]) == []
+
     async with system(backing, start=False):
-        assert await _databases(backing, left["run"]) == []
+        await wait_until(removed, "the databases of the killed run are gone")
 
 
 async def _databases(backing: Backing, run: str) -> list[str]:

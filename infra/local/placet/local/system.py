@@ -4,14 +4,17 @@ import asyncio
 import secrets
 import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
 
 from placet.contracts.catalogue import SERVICES
 from placet.contracts.topology import definitions
 from placet.local.backing import Backing
 from placet.local.databases import create_databases, drop_databases, login_url, orphaned_runs
+from placet.local.errors import BackingError
 from placet.local.issuer import ISSUER, Issuer
 from placet.local.private.scratch import Scratch
 from placet.local.processes import Process, service_command
@@ -159,7 +162,8 @@ async def system(
 
 async def _prepare(backing: Backing, run: Run) -> None:
     for name in await orphaned_runs(backing.postgres_url):
-        await _forget(backing, Run(name))
+        with suppress(asyncpg.PostgresError, BackingError):  # another run beside us may be removing it just now
+            await _forget(backing, Run(name))
     topology = definitions(vhost=run.vhost, user_prefix=run.user_prefix, password_of=run.password)
     administrator = urlsplit(backing.amqp_url).username
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
