@@ -1,8 +1,14 @@
-"""A line to the broker that a test can cut."""
+"""A line to the broker that a test can cut, or end as the broker would."""
 
 import asyncio
 import contextlib
 from urllib.parse import urlsplit, urlunsplit
+
+from pamqp.commands import Connection
+from pamqp.frame import marshal
+
+OUT_OF_PLACE = marshal(Connection.Close(504, "CHANNEL_ERROR - expected 'channel.open'", 20, 40), 0)
+"""What a broker says to a client that publishes on a channel which the broker has just closed."""
 
 
 class Wire:
@@ -12,6 +18,8 @@ class Wire:
         self._upstream = urlsplit(url)
         self._writers: set[asyncio.StreamWriter] = set()
         self.open = True
+        self.refuse_next = False
+        """Whether whatever a client sends next is lost and its connection closed, as for a frame out of place."""
         self.connections = 0
 
     async def start(self) -> None:
@@ -41,12 +49,18 @@ class Wire:
             return
         self.connections += 1
         onward, outward = await asyncio.open_connection(self._upstream.hostname, self._upstream.port or 5672)
-        await asyncio.gather(self._pump(reader, outward), self._pump(onward, writer))
+        await asyncio.gather(self._pump(reader, outward, back=writer), self._pump(onward, writer))
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: asyncio.StreamWriter | None = None
+    ) -> None:
         self._writers.add(writer)
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(65536):
+                if back and self.refuse_next:
+                    self.refuse_next = False
+                    back.write(OUT_OF_PLACE)
+                    continue
                 writer.write(data)
                 await writer.drain()
         self._writers.discard(writer)

@@ -171,6 +171,20 @@ async def test_a_promise_that_the_broker_refuses_holds_up_no_neighbour(station: 
         await station.ground.import_topology(topic_permissions=[only_decided | {"read": ".*", "write": ".*"}])
 
 
+@pytest.mark.req("M2", "M3")
+async def test_a_connection_closed_under_a_batch_is_waited_for(station: Station) -> None:
+    """A refused message may end the whole connection, when another publish crosses the broker's closing of the channel."""
+    wire = await station.wire()
+    publisher = await station.publisher("permission", wire)
+    outbox = Outbox(await station.database("permission"), publisher, grace=0.0)
+    good = [decided() for _ in range(6)]
+    await forget(station, *good)
+    wire.refuse_next = True
+    assert await outbox.relay_once() == 6
+    assert not await station.rows("permission", "outbox")
+    assert set(await received(station)) == {each.message_id for each in good}
+
+
 async def received(station: Station) -> list[str | None]:
     """The ids of all that the queue holds. Neighbours of a refused message may come twice."""
     count, _ = await station.counts(HEARS)

@@ -6,9 +6,11 @@ aio-pika's message and exchange objects: they cost as much again as the publish 
 
 import asyncio
 from collections.abc import Sequence
+from typing import cast
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractQueue, AbstractRobustConnection
+from aiormq.channel import Channel
 from aiormq.exceptions import AMQPError
 from pamqp.commands import Basic
 
@@ -18,6 +20,9 @@ from placet.messaging.messages import Promise
 
 CONFIRM_SECONDS = 10.0
 """How long a confirm may take before the message counts as not sent (it may still arrive: consumers are idempotent)."""
+
+ALONE_SECONDS = 3.0
+"""How long one message may take that is sent again alone, a connection that comes back included."""
 
 PERSISTENT, TRANSIENT = 2, 1
 """Delivery modes: whether a message outlives a restart of the broker."""
@@ -50,10 +55,11 @@ class Publisher:
     async def publish(self, promises: Sequence[Promise]) -> list[str | None]:
         """Publish all, their confirms pipelined; per promise None, or why it counts as not sent.
 
-        One message that the broker refuses closes the channel under its neighbours: those are sent again, each alone.
+        One message that the broker refuses closes the channel under its neighbours, and may close the connection: what
+        fell with it is sent again, each alone, as soon as there is a connection.
         """
         errors = list(await asyncio.gather(*(self._send(self._channel, each) for each in promises)))
-        if len(promises) > 1 and self._connection.connected.is_set():
+        if len(promises) > 1:
             await self._send_rest_alone(promises, errors)
         return errors
 
@@ -67,8 +73,10 @@ class Publisher:
 
     async def _send_alone(self, each: Promise) -> str | None:
         try:
-            async with asyncio.timeout(CONFIRM_SECONDS), self._connection.channel(on_return_raises=True) as channel:
-                return await self._send(channel, each)
+            async with asyncio.timeout(ALONE_SECONDS):
+                await self._connection.ready()
+                async with self._connection.channel(on_return_raises=True) as channel:
+                    return await self._send(channel, each)
         except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
             return _named(error)
 
@@ -89,9 +97,9 @@ class Publisher:
         """Publish one message that is not a promise (a parked one, a reply); None, or why it counts as not sent."""
         try:
             async with asyncio.timeout(CONFIRM_SECONDS):
-                underlay = await (channel or self._channel).get_underlay_channel()
-                await underlay.basic_publish(
-                    body, exchange=self._exchange, routing_key=key, properties=properties, mandatory=True
+                underlay = cast(Channel, await (channel or self._channel).get_underlay_channel())
+                await underlay.basic_publish(  # the confirm is waited for, so not also for the socket
+                    body, exchange=self._exchange, routing_key=key, properties=properties, mandatory=True, wait=False
                 )
         except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
             return _named(error)
