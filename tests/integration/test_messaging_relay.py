@@ -151,6 +151,14 @@ async def test_b44_a_promise_that_nobody_hears_holds_up_no_neighbour(station: St
     assert [row["message_id"] for row in await station.rows("permission", "outbox")] == ["m-lost"]
 
 
+@pytest.mark.req("M2")
+async def test_b44_a_promise_in_flight_twice_is_returned_twice(station: Station) -> None:
+    """The relay may find a promise that its handler is only just publishing; neither may take it for sent."""
+    publisher, lost = await station.publisher("permission"), Promise("m-lost", "permission.unheard.v1", b"{}", "")
+    first, second = await asyncio.gather(publisher.publish([lost]), publisher.publish([lost], again=True))
+    assert ["NO_ROUTE" in str(error) for error in first + second] == [True, True]
+
+
 @pytest.mark.req("M2", "M3")
 async def test_a_promise_that_the_broker_refuses_holds_up_no_neighbour(station: Station) -> None:
     """The broker closes the channel for a refused message, and with it what its neighbours had in flight."""

@@ -110,7 +110,7 @@ class Outbox:
         if not rows:
             return 0
         found = [Promise(row["message_id"], row["wire"], row["body"], row["traceparent"]) for row in rows]
-        errors = await self._publisher.publish(found)
+        errors = await self._publisher.publish(found, again=True)
         kept = [each.message_id for each, error in zip(found, errors, strict=True) if error is None]
         if kept:
             await self._database.all(self._queries["outbox_sent"], message_ids=kept)

@@ -47,18 +47,22 @@ class Publisher:
         )
         self._user = self._connection.url.user or ""
         self._channel: AbstractChannel = await self._connection.channel(on_return_raises=True)
+        self._again: AbstractChannel = await self._connection.channel(on_return_raises=True)
 
     async def stop(self) -> None:
         """Close the connection."""
         await self._connection.close()
 
-    async def publish(self, promises: Sequence[Promise]) -> list[str | None]:
+    async def publish(self, promises: Sequence[Promise], *, again: bool = False) -> list[str | None]:
         """Publish all, their confirms pipelined; per promise None, or why it counts as not sent.
 
+        What may be in flight already goes `again`, on another channel: aiormq knows a returned message by its id alone,
+        and would take one of two with the same id for sent.
         One message that the broker refuses closes the channel under its neighbours, and may close the connection: what
         fell with it is sent again, each alone, as soon as there is a connection.
         """
-        errors = list(await asyncio.gather(*(self._send(self._channel, each) for each in promises)))
+        channel = self._again if again else self._channel
+        errors = list(await asyncio.gather(*(self._send(channel, each) for each in promises)))
         if len(promises) > 1:
             await self._send_rest_alone(promises, errors)
         return errors
