@@ -197,7 +197,10 @@ class Station:
 
     async def parking(self, service: str, publisher: Publisher) -> Parking:
         """Where this service parks."""
-        return BrokerParking(service, publisher) if service == "executor" else DatabaseParking(await self.database(service))
+        if service == "executor":
+            return BrokerParking(service, publisher)
+        database = await self.database(service)
+        return DatabaseParking(database, Outbox(database, publisher, grace=0.0))
 
     async def requester(self, service: str, wire: Wire | None = None) -> Requester:
         """A started requester."""

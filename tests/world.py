@@ -5,12 +5,13 @@ Tenants are fresh for each test and begin with `bench`, for which the demonstrat
 
 import json
 import secrets
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+import asyncpg
 import httpx2
 
 from placet.client import Client, Refused
@@ -128,6 +129,21 @@ class World:
     async def deny(self, card: Json, who: Client | None = None, comment: str = "") -> Json:
         """Ann, or somebody else, denies."""
         return await (who or self.ann).decide(card["interrupt_id"], "deny", card["digest"], comment=comment)
+
+    @asynccontextmanager
+    async def results_refused(self) -> AsyncGenerator[None]:
+        """For the block, a fault of the planner that no waiting mends: no result of this tenant can be written."""
+        owner = await asyncpg.connect(self.system.database_url("planner", owner=True))
+        try:
+            await owner.execute(
+                "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'a fault'; end $$;"
+                f"create trigger refuse before insert on message for each row "
+                f"when (new.role = 'tool' and new.tenant = '{self.tenant}') execute function refuse()"
+            )
+            yield
+        finally:
+            await owner.execute("drop function refuse cascade")
+            await owner.close()
 
 
 def results(view: Json) -> list[Json]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import aclosing
 from typing import Any
 
 import asyncpg
@@ -52,6 +53,44 @@ async def test_b07_a_pause_is_no_error_and_invents_no_result(world: World, end: 
     await world.approve(card)
     await world.state(turn, "completed")
     assert len(await world.effects()) == 1
+
+
+@pytest.mark.req("M4", "T1", "T4", "T8")
+async def test_b17_an_answer_that_the_planner_cannot_take_up_is_tried_again_on_request(world: World) -> None:
+    turn = await world.alice.submit(script([create("hello")], "done"))
+    conversation, name = turn["conversation_id"], turn["turn_id"]
+    with pytest.raises(Refused) as early:
+        await world.alice.retry(conversation, name)
+    assert (early.value.status, early.value.code) == (409, "not_stalled")
+    async with world.results_refused():
+        await world.approve(await world.card(turn))
+        stalled = await world.state(turn, "resume_failed")
+        assert stalled["turns"][0]["reason"].startswith("tool_call.settled.v1 could not be taken up")
+        assert results(stalled) == []
+        await world.alice.retry(conversation, name)
+        await _stalled_attempts(world, conversation, [1, 2])
+        assert await _scalar(world, "planner", "select attempts from parked where turn_id = $1", name) == 2
+    with pytest.raises(Refused) as foreign:
+        await world.bob.retry(conversation, name)
+    assert foreign.value.status == 404
+    await world.alice.retry(conversation, name)
+    view = await world.state(turn, "completed")
+    assert [message["role"] for message in view["messages"]] == ["user", "assistant", "tool", "assistant"]
+    assert len(await world.effects()) == 1
+    assert await _scalar(world, "planner", "select count(*) from parked where turn_id = $1", name) == 0
+    asked = [line for line in world.system.services["planner"].lines() if line.get("action") == "model.asked"]
+    assert [line["results"] for line in asked][-2:] == [0, 1]
+
+
+async def _stalled_attempts(world: World, conversation: str, expected: list[int]) -> None:
+    async with aclosing(world.alice.events(conversation)) as events:
+        told: list[int] = []
+        async for event in events:
+            if event.type == "turn.stalled.v1":
+                told.append(event.data["attempt"])
+                if len(told) == len(expected):
+                    break
+    assert told == expected
 
 
 @pytest.mark.req("T13", "P2", "P10")

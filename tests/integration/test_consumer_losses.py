@@ -13,7 +13,7 @@ from placet.contracts.examples import EXAMPLES
 from placet.contracts.message import Message
 from placet.contracts.turns import TurnAccepted
 from placet.messaging import Cause, promise
-from placet.messaging.parking import Parking
+from placet.messaging.parking import Parking, Stall
 from placet.testing import wait_until
 from stations import Heard, Station
 
@@ -129,9 +129,9 @@ class ChannelBreaker:
         self._parking = parking
         self.calls = 0
 
-    async def park(self, delivery: AbstractIncomingMessage, reason: str) -> None:
+    async def park(self, delivery: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
         self.calls += 1
-        await self._parking.park(delivery, reason)
+        await self._parking.park(delivery, reason, stall)
         if self.calls == 1:
             await delivery.channel.basic_ack(delivery_tag=1_000_000)
             await wait_until(partial(closed, delivery), "the broker has closed the channel")

@@ -7,27 +7,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from placet.ingress.domain import ENDS, Problem, TurnRequest, idempotency_key, shown_state
+from placet.ingress.domain import ENDS, Problem, TurnRequest, idempotency_key, shown_turn
 
 STATES = ["accepted", "planning", "executing", "awaiting_approval"]
 CARDS = st.lists(st.sampled_from(["pending", "approved", "denied", "expired"]))
 PRINTABLE = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='"'), min_size=1, max_size=255)
 
 
+def shown(state: str, cards: list[str], stalled: str | None = None) -> str:
+    """The state that users see of a turn with these cards."""
+    return shown_turn({"turn_id": "turn_1", "state": state, "reason": "", "stalled": stalled}, cards)["state"]
+
+
 @pytest.mark.req("T8")
 @given(st.sampled_from(sorted(ENDS)), CARDS)
 def test_an_end_is_an_end_whatever_its_cards_say(state: str, cards: list[str]) -> None:
-    assert shown_state(state, cards) == state
+    assert shown(state, cards, stalled="why") == shown(state, cards) == state
 
 
 @pytest.mark.req("T8")
 @given(st.sampled_from(STATES), CARDS)
 def test_a_turn_awaits_approval_exactly_while_a_card_is_open(state: str, cards: list[str]) -> None:
-    shown = shown_state(state, cards)
     if cards:
-        assert (shown == "awaiting_approval") == ("pending" in cards)
+        assert (shown(state, cards) == "awaiting_approval") == ("pending" in cards)
     else:
-        assert shown == state
+        assert shown(state, cards) == state
+
+
+@pytest.mark.req("T8")
+@given(st.sampled_from(STATES), CARDS)
+def test_b17_a_turn_that_cannot_go_on_says_so_and_why(state: str, cards: list[str]) -> None:
+    turn = {"turn_id": "turn_1", "state": state, "reason": "", "stalled": "why"}
+    assert shown_turn(turn, cards) == {"turn_id": "turn_1", "state": "resume_failed", "reason": "why"}
 
 
 @pytest.mark.req("U1")

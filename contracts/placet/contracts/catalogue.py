@@ -22,7 +22,15 @@ from placet.contracts.permissions import (
     PermissionDecided,
     PermissionRequested,
 )
-from placet.contracts.turns import ToolCallProposed, ToolCallSettled, TurnAccepted, TurnChanged, TurnRequested
+from placet.contracts.turns import (
+    ToolCallProposed,
+    ToolCallSettled,
+    TurnAccepted,
+    TurnChanged,
+    TurnRequested,
+    TurnRetried,
+    TurnStalled,
+)
 
 SERVICES = ("ingress", "planner", "permission", "admission", "executor")
 OUTSIDE = ("frontend", "approver")
@@ -53,6 +61,8 @@ CATALOGUE: tuple[Route, ...] = (
     Route(TurnAccepted, "ingress", ("planner",)),
     Route(ToolCallProposed, "planner", ("admission",)),
     Route(TurnChanged, "planner", ("ingress", "frontend")),
+    Route(TurnStalled, "planner", ("ingress", "frontend")),
+    Route(TurnRetried, "ingress", ("planner",)),
     Route(ToolCallSettled, "admission", ("planner",)),
     Route(PermissionAsked, "admission", ("permission",)),
     Route(PermissionRequested, "permission", ("ingress", "planner", "approver")),

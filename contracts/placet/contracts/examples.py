@@ -34,6 +34,8 @@ from placet.contracts.turns import (
     TurnAccepted,
     TurnChanged,
     TurnRequested,
+    TurnRetried,
+    TurnStalled,
 )
 
 TENANT = "acme"
@@ -76,6 +78,10 @@ EXAMPLES: tuple[Message, ...] = (
     TurnRequested(request_id="req-0001", conversation_id=CONVERSATION, text=TEXT, authorization=TOKEN),
     TurnAccepted(turn_id=TURN, conversation_id=CONVERSATION, principal="user:ada", mandate="5f" * 32, text=TEXT),
     ToolCallProposed(**CALLED, principal="user:ada", mandate="5f" * 32, action=ACTION.name, arguments=json.dumps(ARGUMENTS)),
+    TurnStalled(
+        turn_id=TURN, conversation_id=CONVERSATION, revision=3, attempt=1, reason="the outcome of a call was not taken up"
+    ),
+    TurnRetried(turn_id=TURN, conversation_id=CONVERSATION),
     TurnChanged(
         turn_id=TURN,
         conversation_id=CONVERSATION,

@@ -90,6 +90,25 @@ class TurnChanged(Event):
     messages: tuple[MessageView, ...] = ()
 
 
+class TurnStalled(Event):
+    """The turn cannot go on: the planner gave up on a message that moves it, and keeps the message to be handled again."""
+
+    wire: ClassVar[str] = "turn.stalled.v1"
+    turn_id: Id
+    conversation_id: Id
+    revision: int = Field(ge=1, description="The turn's when it stalled; news of a later one says that it went on")
+    attempt: int = Field(ge=1, description="Which attempt at this message failed: the first delivery, or a retry")
+    reason: str = ""
+
+
+class TurnRetried(Command):
+    """The turn's owner wants a stalled turn to go on: the planner handles again what it keeps of it."""
+
+    wire: ClassVar[str] = "turn.retried.v1"
+    turn_id: Id
+    conversation_id: Id
+
+
 class ToolCallSettled(Event):
     """The one outcome of a tool call. `result` is what the model is told."""
 

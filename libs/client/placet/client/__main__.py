@@ -24,6 +24,7 @@ for command in (
     turns.submit,
     turns.watch,
     turns.show,
+    turns.retry,
     answers.approvals,
     answers.card,
     answers.approve,

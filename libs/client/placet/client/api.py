@@ -74,6 +74,11 @@ class Client:
         """A conversation of one's own: state, turns, messages, cards. Raises Refused."""
         return _read(await self._http.get(f"/v1/conversations/{conversation_id}"))
 
+    async def retry(self, conversation_id: str, turn_id: str) -> dict[str, Any]:
+        """Let a turn of one's own go on whose state is `resume_failed`. Raises Refused, for a turn that does not stand still
+        too."""
+        return _read(await self._http.post(f"/v1/conversations/{conversation_id}/turns/{turn_id}/retry"))
+
     async def approvals(self) -> AsyncIterator[dict[str, Any]]:
         """The tenant's open cards, oldest first. Raises Refused."""
         cursor: str | None = None

@@ -3,9 +3,10 @@
 from placet.messaging.consumer import Consumer
 from placet.messaging.messages import Cause, Promise, promise
 from placet.messaging.outbox import Outbox
-from placet.messaging.parking import BrokerParking, DatabaseParking
+from placet.messaging.parking import BrokerParking, DatabaseParking, Stall
 from placet.messaging.publisher import Publisher
 from placet.messaging.requester import NoAnswer, NotAsked, Requester
+from placet.messaging.retrying import handle_again
 
 __all__ = [
     "BrokerParking",
@@ -18,5 +19,7 @@ __all__ = [
     "Promise",
     "Publisher",
     "Requester",
+    "Stall",
+    "handle_again",
     "promise",
 ]

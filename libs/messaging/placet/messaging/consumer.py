@@ -19,7 +19,7 @@ from faststream.rabbit import Channel, RabbitBroker, RabbitMessage, RabbitQueue
 from placet.contracts.catalogue import ROUTES, Route, exchange, heard_by, inbox_queue, request_queue
 from placet.contracts.message import CONTENT_TYPE, Envelope, Message, Unreadable, decode
 from placet.messaging.messages import Cause, promise
-from placet.messaging.parking import Parking
+from placet.messaging.parking import Parking, Stall
 from placet.messaging.publisher import TRANSIENT, Properties, Publisher
 from placet.messaging.requester import NoAnswer
 from placet.service.crash import crash_point, handling
@@ -32,6 +32,8 @@ log = structlog.get_logger()
 
 M = TypeVar("M", bound=Message)
 Handler = Callable[[M, Cause], Awaitable[Message | None]]
+GivenUp = Callable[[M, Cause, int], Awaitable[Stall]]
+"""Asked with the number of the attempt that failed."""
 
 WAITING_HELPS = (*DATABASE_AWAY, AMQPError, NoAnswer)
 ATTEMPTS = 3
@@ -67,6 +69,7 @@ class Consumer:
         self._parking, self._publisher, self._alarm = parking, publisher, alarm
         self._prefetch, self._user_prefix = prefetch, user_prefix
         self._handlers: dict[str, Handler[Any]] = {}
+        self._given_up: dict[str, GivenUp[Any]] = {}
         self._queues: list[str] = []
         self._broker = RabbitBroker(
             url, reconnect_interval=1, graceful_timeout=20, logger=None, apply_types=False, decoder=_whole
@@ -85,9 +88,14 @@ class Consumer:
             user_prefix=settings.amqp_user_prefix,
         )
 
-    def on(self, kind: type[M], handler: Handler[M]) -> None:
-        """Let `handler` work on every message of this kind. It may be called again for a message that it has handled."""
+    def on(self, kind: type[M], handler: Handler[M], given_up: GivenUp[M] | None = None) -> None:
+        """Let `handler` work on every message of this kind. It may be called again for a message that it has handled.
+
+        `given_up` is asked what stands still when the handler keeps failing and the message is parked.
+        """
         self._handlers[kind.wire] = handler
+        if given_up:
+            self._given_up[kind.wire] = given_up
 
     async def start(self) -> None:
         """Consume. Raises LookupError when a message that the catalogue sends here has no handler."""
@@ -154,9 +162,12 @@ class Consumer:
     async def _handle(self, raw: AbstractIncomingMessage, envelope: Envelope[Message]) -> None:
         handler = self._handlers[envelope.message.wire]
         cause = Cause(self._service, envelope.id, envelope.tenant, envelope.conversation, envelope.traceparent)
-        waits, failures = 0, 0
+        waits, failures, reason = 0, 0, ""
         while True:
             try:
+                if failures == ATTEMPTS:
+                    await self._give_up(raw, envelope.message, cause, reason)
+                    return
                 answer = await handler(envelope.message, cause)
                 if answer is not None:
                     await self._reply(raw, answer, cause)
@@ -170,22 +181,17 @@ class Consumer:
                     return  # who asked asks again; holding the question would only answer it too late
                 await self._back_off(envelope, waits, error)
             except Exception as error:
-                failures += 1
-                log.error(
-                    "message.failed",
-                    action="message.failed",
-                    wire=envelope.message.wire,
-                    attempt=failures,
-                    error=_reason(error),
-                )
-                if failures >= ATTEMPTS:
-                    await self._park(raw, _reason(error))
-                    return
-                await asyncio.sleep(0.2 * 2**failures)
+                if failures == ATTEMPTS:
+                    raise  # it cannot even be parked: the broker's dead-letter queue keeps it
+                failures, reason = failures + 1, first_line(error)
+                wire = envelope.message.wire
+                log.error("message.failed", action="message.failed", wire=wire, attempt=failures, error=reason)
+                if failures < ATTEMPTS:
+                    await asyncio.sleep(0.2 * 2**failures)
 
     async def _back_off(self, envelope: Envelope[Message], waits: int, error: Exception) -> None:
         """The delivery is held while we wait: prefetch is the back-pressure, and its neighbours lose no redelivery count."""
-        why = _reason(error)
+        why = first_line(error)
         log.warning("message.waits", action="message.waits", wire=envelope.message.wire, waits=waits, error=why)
         await asyncio.sleep(min(10.0, 0.2 * 2 ** min(waits, 6)) * random.uniform(0.8, 1.2))  # noqa: S311  jitter, no secret
 
@@ -206,10 +212,14 @@ class Consumer:
         )
         await self._publisher.send(said.body, properties, found[0])
 
-    async def _park(self, raw: AbstractIncomingMessage, reason: str) -> None:
+    async def _give_up(self, raw: AbstractIncomingMessage, message: Message, cause: Cause, reason: str) -> None:
+        given_up = self._given_up.get(message.wire)
+        await self._park(raw, reason, await given_up(message, cause, 1) if given_up else None)
+
+    async def _park(self, raw: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
         """Raising here rejects the delivery, and the broker's dead-letter queue keeps it."""
         log.error("message.parked", action="message.parked", routing_key=raw.routing_key, reason=reason)
-        await self._parking.park(raw, reason)
+        await self._parking.park(raw, reason, stall)
 
     async def _watch_consumers(self) -> None:
         """A consumer that the broker dropped without a word (B41) ends the process, so that it starts afresh."""
@@ -233,7 +243,7 @@ async def _whole(message: RabbitMessage) -> RabbitMessage:
     return message
 
 
-def _reason(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """The error without what a database adds to it: its further lines show the row, which is nobody's business here (O3)."""
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 

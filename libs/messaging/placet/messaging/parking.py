@@ -2,12 +2,19 @@
 
 import json
 import re
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from aio_pika.abc import AbstractIncomingMessage
 
+from placet.contracts.message import Envelope, Message, decode
+from placet.messaging.messages import Promise
+from placet.messaging.outbox import Outbox
 from placet.messaging.publisher import PERSISTENT, Properties, Publisher
 from placet.service.database import Database, load_queries
+
+M = TypeVar("M", bound=Message)
 
 _MEMBER = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:\s*)"(?:[^"\\]|\\.)*(?:"|$)', re.DOTALL)
 """A member whose value is a string, even one that is cut off."""
@@ -30,33 +37,69 @@ def storable(text: str, most: int = 2000) -> str:
     return text[:most].encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """What stands still because a message failed that its consumer believed: whose turn, and what is said about it."""
+
+    tenant: str
+    turn_id: str
+    told: Promise
+
+
+@dataclass(frozen=True, slots=True)
+class Parked(Generic[M]):
+    """A message that was believed and kept failing, to be handled again."""
+
+    parked_id: int
+    attempts: int
+    envelope: Envelope[M]
+
+
 class Parking(Protocol):
     """A place for deliveries that went wrong. Raises when it cannot keep one; the broker's dead-letter queue then does."""
 
-    async def park(self, delivery: AbstractIncomingMessage, reason: str) -> None:
-        """Keep the delivery's bytes with the reason."""
+    async def park(self, delivery: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
+        """Keep the delivery's bytes with the reason, and say what stands still."""
         ...
 
 
 class DatabaseParking:
     """The `parked` table of the service's own database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._park = load_queries("placet.messaging")["park"]
+    def __init__(self, database: Database, outbox: Outbox) -> None:
+        self._database, self._outbox = database, outbox
+        self._sql = load_queries("placet.messaging")
 
-    async def park(self, delivery: AbstractIncomingMessage, reason: str) -> None:
-        """Keep the delivery; a second copy of it is not kept again."""
-        await self._database.all(
-            self._park,
+    async def park(self, delivery: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
+        """Keep the delivery; a second copy of it is not kept again. What stalls a turn is kept byte for byte."""
+        await self._outbox.commit(
+            self._sql["park"],
+            [stall.told] if stall else [],
             message_id=delivery.message_id,
             exchange=delivery.exchange or "",
             routing_key=delivery.routing_key or "",
             user_id=delivery.user_id,
             headers=json.dumps(dict(delivery.headers), default=str).replace("\\u0000", "\\\\0"),
-            body=without_token(delivery.body),
+            body=delivery.body if stall else without_token(delivery.body),
             reason=storable(reason),
+            tenant=stall.tenant if stall else None,
+            turn_id=stall.turn_id if stall else None,
         )
+
+    async def of_turn(self, tenant: str, turn_id: str, known: Sequence[type[M]]) -> list[Parked[M]]:
+        """What a turn waits for, in the order in which it failed."""
+        rows = await self._database.all(self._sql["parked_of_turn"], tenant=tenant, turn_id=turn_id)
+        wires = {kind.wire: kind for kind in known}
+        return [Parked(row["parked_id"], row["attempts"], decode(row["body"], wires)) for row in rows]
+
+    async def handled(self, parked: Parked[M]) -> None:
+        """It was handled after all."""
+        await self._database.all(self._sql["unpark"], parked_id=parked.parked_id)
+
+    async def failed_again(self, parked: Parked[M], reason: str, told: Promise) -> None:
+        """It was tried in vain; say so."""
+        values = {"parked_id": parked.parked_id, "attempts": parked.attempts, "reason": storable(reason)}
+        await self._outbox.commit(self._sql["park_again"], [told], **values)
 
 
 class BrokerParking:
@@ -66,7 +109,7 @@ class BrokerParking:
         self._key = f"dead.{service}"
         self._publisher = publisher
 
-    async def park(self, delivery: AbstractIncomingMessage, reason: str) -> None:
+    async def park(self, delivery: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
         """Publish the delivery's bytes to the dead-letter queue. Raises ConnectionError when the broker does not confirm."""
         properties = Properties(
             message_id=delivery.message_id,

@@ -33,7 +33,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     )
     claims = Claims(store, requester, lease_seconds=settings.lease_seconds, ask_seconds=settings.ask_seconds)
     recovery = Loop("recovery", Recovery(store).run_once, settings.recovery_seconds)
-    consumer = Consumer.of("admission", settings, DatabaseParking(database), publisher, alarm)
+    consumer = Consumer.of("admission", settings, DatabaseParking(database, outbox), publisher, alarm)
     consumer.on(ToolCallProposed, proposals.on_tool_call_proposed)
     consumer.on(PermissionDecided, proposals.on_permission_decided)
     consumer.on(ClaimRequested, claims.on_claim_requested)

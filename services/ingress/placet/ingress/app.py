@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from placet.auth import KeySource, Verifier
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
-from placet.contracts.turns import TurnChanged, TurnRequested
+from placet.contracts.turns import TurnChanged, TurnRequested, TurnStalled
 from placet.ingress.handlers import Entrance, Handlers
 from placet.ingress.http import Api
 from placet.ingress.live import Live
@@ -30,9 +30,10 @@ def build(alarm: Alarm) -> Sequence[Part]:
     verifier = Verifier(keys, issuer=settings.auth_issuer, audience=settings.audience)
     entrance = Entrance(store, settings.mandate_bytes())
     handlers = Handlers(store, live, verifier, entrance)
-    consumer = Consumer.of("ingress", settings, DatabaseParking(database), publisher, alarm)
+    consumer = Consumer.of("ingress", settings, DatabaseParking(database, outbox), publisher, alarm)
     consumer.on(TurnRequested, handlers.on_turn_requested)
     consumer.on(TurnChanged, handlers.on_turn_changed)
+    consumer.on(TurnStalled, handlers.on_turn_stalled)
     consumer.on(PermissionRequested, handlers.on_permission_requested)
     consumer.on(PermissionDecided, handlers.on_permission_decided)
     api = Api(store, live, verifier, entrance, requester, answer_seconds=settings.answer_seconds, max_body=settings.max_body)

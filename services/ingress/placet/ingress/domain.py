@@ -51,14 +51,17 @@ class Problem(Exception):
         return document | self.members | ({"path": self.path} if self.path else {})
 
 
-def shown_state(state: str, cards: list[str]) -> str:
-    """The state of a turn that users see, from the planner's news and the states of the turn's cards.
+def shown_turn(turn: dict[str, Any], cards: list[str]) -> dict[str, Any]:
+    """A turn as users see it, from the planner's news (`stalled` says why it cannot go on) and the states of its cards.
 
     A card is often faster than the planner's own news, and so is its decision: what waits is what has an open card.
     """
-    if state in ENDS or not cards:
-        return state
-    return "awaiting_approval" if "pending" in cards else "executing"
+    state, reason, stalled = turn["state"], turn["reason"], turn["stalled"]
+    if state not in ENDS and stalled is not None:
+        state, reason = "resume_failed", stalled
+    elif state not in ENDS and cards:
+        state = "awaiting_approval" if "pending" in cards else "executing"
+    return {"turn_id": turn["turn_id"], "state": state, "reason": reason}
 
 
 def idempotency_key(header: str | None) -> str:

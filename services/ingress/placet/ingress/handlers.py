@@ -6,7 +6,7 @@ from placet.auth import InvalidToken, Principal, Verifier
 from placet.canonical import Mandate
 from placet.contracts.ids import new_id
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
-from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRequested
+from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRequested, TurnRetried, TurnStalled
 from placet.ingress.domain import Accepted, Problem, TurnRequest
 from placet.ingress.live import Live
 from placet.ingress.store import Store
@@ -41,6 +41,14 @@ class Entrance:
         promised = promise("ingress", turn, tenant=who.tenant, conversation=turn.conversation_id)
         return await self._store.accept(who, key, request.fingerprint(), turn, [promised])
 
+    async def retry(self, who: Principal, conversation_id: str, turn_id: str) -> None:
+        """Let the planner take up again what it could not take up. Raises Problem."""
+        if not who.may("placet:turn.submit"):
+            raise Problem(403, "scope_missing", "the token lacks the scope placet:turn.submit")
+        asked = TurnRetried(turn_id=turn_id, conversation_id=conversation_id)
+        promised = promise("ingress", asked, tenant=who.tenant, conversation=conversation_id)
+        await self._store.retry_turn(who, asked, [promised])
+
 
 class Handlers:
     """One method per message."""
@@ -57,6 +65,11 @@ class Handlers:
             if became != "early" or pause is None:
                 return
             await asyncio.sleep(pause)
+
+    async def on_turn_stalled(self, news: TurnStalled, cause: Cause) -> None:
+        """The planner cannot go on with the turn."""
+        if await self._store.stall_turn(cause.tenant, news):
+            self._live.tell(cause.tenant, news.conversation_id)
 
     async def on_permission_requested(self, card: PermissionRequested, cause: Cause) -> None:
         """A card is out."""

@@ -73,6 +73,9 @@ class Api:
         app.add_api_route("/v1/turns", self.post_turn, methods=["POST"], status_code=202)
         app.add_api_route("/v1/conversations/{conversation_id}", self.get_conversation, methods=["GET"])
         app.add_api_route("/v1/conversations/{conversation_id}/events", self.get_events, methods=["GET"])
+        app.add_api_route(
+            "/v1/conversations/{conversation_id}/turns/{turn_id}/retry", self.post_retry, methods=["POST"], status_code=202
+        )
         app.add_api_route("/v1/approvals", self.get_cards, methods=["GET"])
         app.add_api_route("/v1/approvals/{interrupt_id}", self.get_card, methods=["GET"])
         app.add_api_route("/v1/approvals/{interrupt_id}/decision", self.post_decision, methods=["POST"])
@@ -116,6 +119,16 @@ class Api:
         return StreamingResponse(
             _sse(stream, caller.who.expires), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
         )
+
+    async def post_retry(self, request: Request, conversation_id: str, turn_id: str) -> Response:
+        """Try again what a turn in the state `resume_failed` could not take up. Sent twice, it is still harmless."""
+        caller = await self._caller(request)
+        _known_form(conversation_id)
+        _known_form(turn_id)
+        with edge_span("POST /v1/conversations/{id}/turns/{id}/retry", request.headers.get("traceparent", "")):
+            annotate(placet__turn__id=turn_id, placet__conversation__id=conversation_id)
+            await self._entrance.retry(caller.who, conversation_id, turn_id)
+        return JSONResponse({"turn_id": turn_id, "conversation_id": conversation_id}, status_code=202)
 
     async def get_cards(self, request: Request) -> Response:
         """The tenant's open cards, oldest first. `limit` is 100 at most; `cursor` is the last answer's `next_cursor`."""

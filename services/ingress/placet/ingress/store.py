@@ -9,8 +9,8 @@ import asyncpg
 
 from placet.auth import Principal
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
-from placet.contracts.turns import TurnAccepted, TurnChanged
-from placet.ingress.domain import Accepted, Problem, shown_state
+from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRetried, TurnStalled
+from placet.ingress.domain import Accepted, Problem, shown_turn
 from placet.messaging import Outbox, Promise
 from placet.service.database import Database, load_queries
 
@@ -65,6 +65,36 @@ class Store:
             return "applied"
         return "early" if row["early"] else "known"
 
+    async def stall_turn(self, tenant: str, news: TurnStalled) -> bool:
+        """Take over that the planner cannot go on with a turn."""
+        row = await self._database.transition(
+            self._sql["stall_turn"],
+            tenant=tenant,
+            turn_id=news.turn_id,
+            conversation_id=news.conversation_id,
+            revision=news.revision,
+            attempt=news.attempt,
+            reason=news.reason,
+            type=news.wire,
+            data=news.model_dump_json(),
+        )
+        return row["changed"]
+
+    async def retry_turn(self, who: Principal, asked: TurnRetried, promises: Sequence[Promise]) -> None:
+        """Promise to go on with a turn that stands still. Raises Problem."""
+        row = await self._outbox.commit(
+            self._sql["retry_turn"],
+            promises,
+            tenant=who.tenant,
+            owner=who.subject,
+            conversation_id=asked.conversation_id,
+            turn_id=asked.turn_id,
+        )
+        if not row["found"]:
+            raise Problem(404, "not_found", "there is no such turn")
+        if not row["changed"]:
+            raise Problem(409, "not_stalled", "the turn does not stand still: there is nothing to try again")
+
     async def show_card(self, tenant: str, card: PermissionRequested) -> bool:
         """Take over a card."""
         row = await self._database.transition(
@@ -103,8 +133,7 @@ class Store:
             return None
         cards = json.loads(row["cards"])
         turns = [
-            turn
-            | {"state": shown_state(turn["state"], [card["state"] for card in cards if card["turn_id"] == turn["turn_id"]])}
+            shown_turn(turn, [card["state"] for card in cards if card["turn_id"] == turn["turn_id"]])
             for turn in json.loads(row["turns"])
         ]
         return {

@@ -31,7 +31,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     verifier = Verifier(keys, issuer=settings.auth_issuer, audience=settings.decision_audience)
     handlers = Handlers(store, policy, verifier)
     expiry = Loop("expiry", Expiry(store).run_once, settings.expiry_seconds)
-    consumer = Consumer.of("permission", settings, DatabaseParking(database), publisher, alarm)
+    consumer = Consumer.of("permission", settings, DatabaseParking(database, outbox), publisher, alarm)
     consumer.on(PermissionAsked, handlers.on_permission_asked)
     consumer.on(DecisionSubmitted, handlers.on_decision_submitted)
     consumer.on(DecisionRelayed, handlers.on_decision_relayed)

@@ -6,7 +6,7 @@ import yaml
 from pydantic import ValidationError
 
 from placet.contracts.permissions import PermissionRequested
-from placet.contracts.turns import ToolCallSettled, TurnAccepted
+from placet.contracts.turns import ToolCallSettled, TurnAccepted, TurnRetried
 from placet.messaging import Consumer, DatabaseParking, Outbox, Publisher
 from placet.planner.handlers import Handlers
 from placet.planner.scripted import ScriptedModel, load_scripts
@@ -24,11 +24,13 @@ def build(alarm: Alarm) -> Sequence[Part]:
     publisher = Publisher("planner", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)
-    handlers = Handlers(store, _model(settings), attempts=settings.model_attempts, seconds=settings.model_seconds)
-    consumer = Consumer.of("planner", settings, DatabaseParking(database), publisher, alarm)
-    consumer.on(TurnAccepted, handlers.on_turn_accepted)
+    parking = DatabaseParking(database, outbox)
+    handlers = Handlers(store, _model(settings), parking, attempts=settings.model_attempts, seconds=settings.model_seconds)
+    consumer = Consumer.of("planner", settings, parking, publisher, alarm)
+    consumer.on(TurnAccepted, handlers.on_turn_accepted, handlers.stalled)
     consumer.on(PermissionRequested, handlers.on_permission_requested)
-    consumer.on(ToolCallSettled, handlers.on_tool_call_settled)
+    consumer.on(ToolCallSettled, handlers.on_tool_call_settled, handlers.stalled)
+    consumer.on(TurnRetried, handlers.on_turn_retried)
     return [database, publisher, outbox, consumer]
 
 

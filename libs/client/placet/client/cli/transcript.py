@@ -28,6 +28,8 @@ class Narrator:
         match event.type:
             case "turn.changed.v1":
                 return self._turn(event.data)
+            case "turn.stalled.v1":
+                return labelled("stalled", f"{event.data['reason']}\nplacet retry {event.data['conversation_id']}")
             case "permission.requested.v1":
                 return _waiting(event.data)
             case "permission.decided.v1":

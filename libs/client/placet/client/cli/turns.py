@@ -1,4 +1,4 @@
-"""submit, watch, show: for who asks."""
+"""submit, watch, show, retry: for who asks."""
 
 import secrets
 from typing import Annotated, Any
@@ -87,13 +87,29 @@ def show(
     run(work())
 
 
+def retry(conversation_id: ConversationId, url: Url = None, token: Token = None, who: Who = None) -> None:
+    """Let a turn go on that stands still (resume failed).
+
+    Placet keeps what the turn could not take up. When the cause is mended, this tries it again; nothing is done twice.
+    """
+
+    async def work() -> None:
+        async with find_access(url, token, who, ASKER).client() as client:
+            view = await client.conversation(conversation_id)
+            await client.retry(conversation_id, view["turns"][-1]["turn_id"])
+        print(f"It is tried again. Follow it: placet watch {conversation_id}")
+
+    run(work())
+
+
 def _shown(view: dict[str, Any]) -> list[str]:
     narrator = Narrator()
     said = [line for message in view["messages"] for line in narrator.message(message)]
     reason = view["turns"][-1]["reason"] if view["turns"] else ""
     state = visible(view["state"].replace("_", " ") + (f": {reason}" if reason else ""))
     cards = ["", *conversation_cards(view["cards"])] if view["cards"] else []
-    return [f"{visible(view['conversation_id'])} is {state}", "", *said, *cards]
+    retry = [f"placet retry {view['conversation_id']}"] if view["state"] == "resume_failed" else []
+    return [f"{visible(view['conversation_id'])} is {state}", *retry, "", *said, *cards]
 
 
 async def _submitted(client: Client, text: str, conversation: str | None, key: str) -> dict[str, Any]:

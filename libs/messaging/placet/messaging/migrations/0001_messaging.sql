@@ -25,8 +25,13 @@ create table parked (
     headers     jsonb not null,
     body        bytea not null,
     reason      text not null,
+    tenant      text,                              -- of a message whose publisher was believed, and of no other
+    turn_id     text,                              -- the turn that stands still without it, likewise
+    attempts    int not null default 1,            -- the first delivery, and each retry that failed too
     parked_at   timestamptz not null default clock_timestamp()
 );
+
+create index parked_of_turn on parked (tenant, turn_id) where turn_id is not null;
 
 create unique index one_delivery_is_parked_once on parked (message_id, md5(reason), sha256(body));
 

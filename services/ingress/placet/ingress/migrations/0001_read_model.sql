@@ -27,6 +27,9 @@ create table turn_view (
     state           text not null default 'accepted',
     reason          text not null default '',
     revision        int not null default 1,        -- the planner's: its first news is 2, and each is one more
+    stalled_at      int not null default 0,        -- the revision at which the planner last said that it cannot go on
+    stalled_attempt int not null default 0,
+    stalled_reason  text not null default '',
     accepted_at     timestamptz not null default clock_timestamp(),
     primary key (tenant, turn_id),
     foreign key (tenant, conversation_id) references conversation
