@@ -131,14 +131,14 @@ class World:
         return await (who or self.ann).decide(card["interrupt_id"], "deny", card["digest"], comment=comment)
 
     @asynccontextmanager
-    async def results_refused(self) -> AsyncGenerator[None]:
-        """For the block, a fault of the planner that no waiting mends: no result of this tenant can be written."""
+    async def planner_fault(self, table: str, when: str) -> AsyncGenerator[None]:
+        """For the block, a fault of the planner that no waiting mends: such a row of this tenant cannot be written."""
         owner = await asyncpg.connect(self.system.database_url("planner", owner=True))
         try:
             await owner.execute(
                 "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'a fault'; end $$;"
-                f"create trigger refuse before insert on message for each row "
-                f"when (new.role = 'tool' and new.tenant = '{self.tenant}') execute function refuse()"
+                f"create trigger refuse before insert or update on {table} for each row "
+                f"when ({when} and new.tenant = '{self.tenant}') execute function refuse()"
             )
             yield
         finally:

@@ -37,6 +37,31 @@ async def test_b05_a_finished_sibling_keeps_its_result_while_its_neighbour_waits
 
 
 @pytest.mark.req("T1", "T5", "P2")
+async def test_b07_a_pause_that_a_handler_fails_to_note_is_still_a_pause(world: World) -> None:
+    """A layer behind the question that raises: it is tried again, given up, and changes nothing of what waits."""
+    async with world.planner_fault("tool_call", "new.state = 'awaiting_approval'"):
+        turn = await world.alice.submit(script([create("hello")], "done"))
+
+        async def parked() -> bool:
+            return bool(await _scalar(world, "planner", "select count(*) from parked where reason like '%a fault'"))
+
+        await wait_until(parked, "the planner has given up to note the pause")
+        view = await world.state(turn, "awaiting_approval")
+        assert (results(view), [each["state"] for each in view["cards"]]) == ([], ["pending"])
+    await _asked_once(world, turn)
+    await world.approve(await world.card(turn))
+    assert [result["outcome"] for result in results(await world.state(turn, "completed"))] == ["succeeded"]
+    assert len(await world.effects()) == 1
+
+
+async def _asked_once(world: World, turn: dict[str, Any]) -> None:
+    """Permission was asked once, and asked people once."""
+    for service, table in (("admission", "proposal"), ("permission", "approval")):
+        query = f"select count(*) from {table} where turn_id = $1"
+        assert await _scalar(world, service, query, turn["turn_id"]) == 1
+
+
+@pytest.mark.req("T1", "T5", "P2")
 @pytest.mark.parametrize("end", ["sigterm", "sigkill"])
 async def test_b07_a_pause_is_no_error_and_invents_no_result(world: World, end: str) -> None:
     turn = await world.alice.submit(script([create("hello")], "done"))
@@ -49,7 +74,7 @@ async def test_b07_a_pause_is_no_error_and_invents_no_result(world: World, end: 
     view = await world.state(turn, "awaiting_approval")
     assert results(view) == []
     assert [each["state"] for each in view["cards"]] == ["pending"]
-    assert await _scalar(world, "permission", "select count(*) from approval where turn_id = $1", turn["turn_id"]) == 1
+    await _asked_once(world, turn)
     await world.approve(card)
     await world.state(turn, "completed")
     assert len(await world.effects()) == 1
@@ -62,7 +87,7 @@ async def test_b17_an_answer_that_the_planner_cannot_take_up_is_tried_again_on_r
     with pytest.raises(Refused) as early:
         await world.alice.retry(conversation, name)
     assert (early.value.status, early.value.code) == (409, "not_stalled")
-    async with world.results_refused():
+    async with world.planner_fault("message", "new.role = 'tool'"):
         await world.approve(await world.card(turn))
         stalled = await world.state(turn, "resume_failed")
         assert stalled["turns"][0]["reason"].startswith("tool_call.settled.v1 could not be taken up")

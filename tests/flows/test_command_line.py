@@ -26,7 +26,7 @@ def terminal(world: World, tmp_path: Path) -> Terminal:
 async def test_b17_a_turn_that_stands_still_is_let_go_on(world: World, terminal: Terminal) -> None:
     turn = await world.alice.submit(script([create("hello")], "done"))
     conversation = turn["conversation_id"]
-    async with world.results_refused():
+    async with world.planner_fault("message", "new.role = 'tool'"):
         await world.approve(await world.card(turn))
         await world.state(turn, "resume_failed")
     shown = await terminal.run("show", conversation)
