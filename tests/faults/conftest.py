@@ -17,7 +17,7 @@ SETTINGS = {
     "ingress": {"PLACET_ANSWER_SECONDS": "2"},
     "permission": {"PLACET_POLICY_FILE": str(POLICY), "PLACET_EXPIRY_SECONDS": "0.2"},
     "admission": {"PLACET_LEASE_SECONDS": "3", "PLACET_ASK_SECONDS": "1", "PLACET_RECOVERY_SECONDS": "0.2"},
-    "executor": {"PLACET_ASK_SECONDS": "1.5", "PLACET_PROVIDER_SECONDS": "1"},
+    "executor": {"PLACET_LEASE_SECONDS": "3", "PLACET_ASK_SECONDS": "1.5", "PLACET_PROVIDER_SECONDS": "1"},
 }
 
 
