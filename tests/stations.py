@@ -200,7 +200,7 @@ class Station:
         if service == "executor":
             return BrokerParking(service, publisher)
         database = await self.database(service)
-        return DatabaseParking(database, Outbox(database, publisher, grace=0.0))
+        return DatabaseParking(database, await self._started(Outbox(database, publisher, grace=3600)))
 
     async def requester(self, service: str, wire: Wire | None = None) -> Requester:
         """A started requester."""

@@ -43,7 +43,8 @@ async def test_b07_a_pause_that_a_handler_fails_to_note_is_still_a_pause(world: 
         turn = await world.alice.submit(script([create("hello")], "done"))
 
         async def parked() -> bool:
-            return bool(await _scalar(world, "planner", "select count(*) from parked where reason like '%a fault'"))
+            query = "select count(*) from parked where position($1 in convert_from(body, 'UTF8')) > 0"
+            return await _scalar(world, "planner", query, turn["turn_id"]) == 1
 
         await wait_until(parked, "the planner has given up to note the pause")
         view = await world.state(turn, "awaiting_approval")
@@ -105,6 +106,28 @@ async def test_b17_an_answer_that_the_planner_cannot_take_up_is_tried_again_on_r
     assert await _scalar(world, "planner", "select count(*) from parked where turn_id = $1", name) == 0
     asked = [line for line in world.system.services["planner"].lines() if line.get("action") == "model.asked"]
     assert [line["results"] for line in asked][-2:] == [0, 1]
+
+
+@pytest.mark.req("M4", "T3", "T8")
+async def test_b17_a_result_that_is_stuck_can_be_tried_again_after_its_sibling_moved_the_turn(world: World) -> None:
+    async with world.planner_fault("message", "new.role = 'tool' and new.text like '%C-42%'"):
+        turn = await world.alice.submit(script([read("C-42"), create("hello", "r-1")], "done"))
+        card = await world.card(turn)
+
+        async def stalled() -> dict[str, Any] | None:
+            view = await world.alice.conversation(turn["conversation_id"])
+            return view if view["turns"][0]["stalled"] else None
+
+        assert (await wait_until(stalled, "the turn stands still for the read"))["state"] == "awaiting_approval"
+        await world.approve(card)
+        view = await world.state(turn, "resume_failed")
+        while not results(view):
+            view = await world.state(turn, "resume_failed")
+    await world.alice.retry(turn["conversation_id"], turn["turn_id"])
+    view = await world.state(turn, "completed")
+    assert [result["outcome"] for result in results(view)] == ["succeeded", "succeeded"]
+    assert view["turns"][0]["stalled"] is None
+    assert len(await world.effects()) == 1
 
 
 async def _stalled_attempts(world: World, conversation: str, expected: list[int]) -> None:

@@ -1,14 +1,18 @@
 """The consumer: a delivery that is parked is kept whole, whatever is odd about it, and no other is taken for it."""
 
+import json
+from typing import Any
+
 import pytest
 from aio_pika.abc import AbstractIncomingMessage
 
 from placet.contracts.catalogue import dead_queue, inbox_queue
 from placet.contracts.examples import EXAMPLES
 from placet.contracts.message import Message
-from placet.contracts.turns import ToolCallSettled, TurnAccepted, TurnRequested, TurnStalled
-from placet.messaging import Cause, DatabaseParking, Stall, handle_again, promise
+from placet.contracts.turns import ToolCallSettled, TurnAccepted, TurnRequested, TurnResumed, TurnRetried, TurnStalled
+from placet.messaging import Cause, DatabaseParking, Handler, Kept, Promise, Stall, promise
 from placet.messaging.parking import Parking
+from placet.planner.stalls import Stalls
 from placet.testing import wait_until
 from stations import Heard, Json, Station
 
@@ -107,48 +111,113 @@ async def test_a_token_is_not_kept_with_what_is_parked(body: bytes, station: Sta
 
 
 SETTLED = next(example for example in EXAMPLES if isinstance(example, ToolCallSettled))
-
-
-async def stall(message: ToolCallSettled, cause: Cause, attempt: int) -> Stall:
-    """What the planner says of a message that it gives up."""
-    news = TurnStalled(turn_id=message.turn_id, conversation_id=message.conversation_id, revision=1, attempt=attempt)
-    return Stall(cause.tenant, message.turn_id, cause.promise(news))
+TURN, CONVERSATION = SETTLED.turn_id, SETTLED.conversation_id
 
 
 async def fails(_message: Message, _cause: Cause) -> None:
     raise ValueError("a fault")
 
 
+class Planner:
+    """The planner's consumer and stalls, with handlers of the test."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self.handler: Handler[Any] = fails
+
+    async def start(self) -> None:
+        """Consume."""
+        parking = await self._station.parking("planner", await self._station.publisher("planner"))
+        assert isinstance(parking, DatabaseParking)
+        self.parking, self.stalls = parking, Stalls(parking, {ToolCallSettled: self._handle})
+        consumer = await self._station.consumer("planner", Heard(), parking=parking)
+        consumer.on(ToolCallSettled, self._handle, self.stalls.given_up)
+
+    async def _handle(self, message: Message, cause: Cause) -> None:
+        await self.handler(message, cause)
+
+    async def parked(self, count: int) -> list[Kept]:
+        """What stalls the turn, once so much is parked in all."""
+
+        async def look() -> bool:
+            return len(await self._station.rows("planner", "parked")) == count
+
+        await wait_until(look, f"{count} are parked")
+        return await self.parking.of_turn("t", TURN)
+
+    async def retry(self, *stalls: str) -> None:
+        """The owner's wish, handled."""
+        asked = TurnRetried(turn_id=TURN, conversation_id=CONVERSATION, stalls=stalls)
+        await self.stalls.on_turn_retried(asked, Cause("planner", "m-9", "t", CONVERSATION, ""))
+
+    async def told(self) -> Json:
+        """The one message that ingress has been told."""
+        (message,) = await self._station.take(inbox_queue("ingress"), 1)
+        return json.loads(message.body)["data"] | {"wire": message.type}
+
+
+def settled(result: Any) -> Promise:
+    return promise("admission", SETTLED.model_copy(update={"result": result}), tenant="t", conversation=CONVERSATION)
+
+
 @pytest.mark.req("M4", "M3")
 async def test_b17_what_stalls_a_turn_is_kept_byte_for_byte_and_handled_again_but_nothing_forged(station: Station) -> None:
-    parking = await station.parking("planner", await station.publisher("planner"))
-    assert isinstance(parking, DatabaseParking)
-    consumer = await station.consumer("planner", Heard(), parking=parking)
-    consumer.on(ToolCallSettled, fails, stall)
-    result = {"authorization": "a field of the customer's, no token"}
-    true = promise("admission", SETTLED.model_copy(update={"result": result}), tenant="t", conversation="c")
+    planner, true = Planner(station), settled({"authorization": "a field of the customer's, no token"})
+    await planner.start()
     forged = said(ToolCallSettled, "ingress")
     await station.say(await station.channel("ingress"), "ingress", "ingress", TurnAccepted.wire, forged)
     await station.say(await station.channel("admission"), "admission", "admission", true.wire, true.body)
+    (kept,) = await planner.parked(2)
+    assert (kept.body, kept.attempts) == (true.body, 1)
+    assert await planner.parking.of_turn("other", TURN) == []
+    first = await planner.told()
+    assert (first["wire"], first["stall_id"], first["attempt"]) == (TurnStalled.wire, kept.stall_id, 1)
 
-    async def both() -> bool:
-        return len(await station.rows("planner", "parked")) == 2
-
-    await wait_until(both, "both are parked")
-    (told,) = await station.take(inbox_queue("ingress"), 1)
-    assert (told.type, told.routing_key) == (TurnStalled.wire, TurnStalled.wire)
-    (parked,) = await parking.of_turn("t", SETTLED.turn_id, [ToolCallSettled])
-    assert (parked.envelope.message.result, parked.attempts) == (result, 1)
-    assert await parking.of_turn("other", SETTLED.turn_id, [ToolCallSettled]) == []
-
-    asked, heard = Cause("planner", "m-2", "t", "c", ""), Heard()
-    await handle_again(parking, asked, SETTLED.turn_id, {ToolCallSettled: fails}, stall)
-    (told,) = await station.take(inbox_queue("ingress"), 1)
-    assert b'"attempt":2' in told.body
-    await handle_again(parking, asked, SETTLED.turn_id, {ToolCallSettled: heard.note}, stall)
+    await planner.retry(kept.stall_id)
+    again = await planner.told()
+    assert (again["wire"], again["stall_id"], again["attempt"]) == (TurnStalled.wire, kept.stall_id, 2)
+    heard = Heard()
+    planner.handler = heard.note
+    await planner.retry(kept.stall_id)
     assert heard.ids() == [true.message_id]
+    over = await planner.told()
+    assert (over["wire"], over["stall_id"]) == (TurnResumed.wire, kept.stall_id)
     (left,) = await station.rows("planner", "parked")
     assert (left["body"], left["turn_id"]) == (forged, None)
+
+
+@pytest.mark.req("M4")
+async def test_b17_a_stall_that_is_not_kept_any_more_is_told_to_be_over(station: Station) -> None:
+    """Somebody has removed the row, or another instance has handled it: no state may be left that nothing can end."""
+    planner = Planner(station)
+    await planner.start()
+    await planner.retry("stall_gone")
+    assert (over := await planner.told())["wire"] == TurnResumed.wire
+    assert over["stall_id"] == "stall_gone"
+
+
+@pytest.mark.req("M4")
+async def test_b17_what_cannot_be_read_any_more_holds_up_nothing_else_of_the_turn(station: Station) -> None:
+    """As after an upgrade, when a kept message has a form that nobody knows."""
+    planner, channel = Planner(station), await station.channel("admission")
+    await planner.start()
+    for number, message in enumerate((settled("one"), settled("two"))):
+        await station.say(channel, "admission", "admission", message.wire, message.body, message_id=message.message_id)
+        await planner.parked(number + 1)
+    first, second = await planner.parking.of_turn("t", TURN)
+    for _ in (first, second):
+        await planner.told()
+    query = f"update parked set body = '{{}}' where stall_id = '{first.stall_id}'"
+    await station.execute("planner", query)
+    heard = Heard()
+    planner.handler = heard.note
+    await planner.retry(first.stall_id, second.stall_id)
+    told = {(news := await planner.told())["stall_id"]: news["wire"] for _ in range(2)}
+    assert told == {first.stall_id: TurnStalled.wire, second.stall_id: TurnResumed.wire}
+    assert len(heard.calls) == 1
+    (left,) = await station.rows("planner", "parked")
+    assert (left["stall_id"], left["attempts"]) == (first.stall_id, 2)
+    assert left["reason"].startswith("Unreadable")
 
 
 class Away:

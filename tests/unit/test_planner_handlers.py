@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from placet.contracts.turns import TurnAccepted
-from placet.messaging import Cause, DatabaseParking, Promise
+from placet.messaging import Cause, Promise
 from placet.planner.domain import Change, Turn
 from placet.planner.handlers import Handlers
 from placet.planner.model import CallAsked, ModelFailed, Reply, Said
@@ -59,9 +59,7 @@ class Says:
 async def planned(model: Says) -> Rows:
     """What is stored of a turn that this model plans."""
     rows = Rows()
-    await Handlers(cast("Store", rows), model, cast("DatabaseParking", None), attempts=2, seconds=30).on_turn_accepted(
-        ACCEPTED, CAUSE
-    )
+    await Handlers(cast("Store", rows), model, attempts=2, seconds=30).on_turn_accepted(ACCEPTED, CAUSE)
     return rows
 
 

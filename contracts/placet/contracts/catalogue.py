@@ -28,6 +28,7 @@ from placet.contracts.turns import (
     TurnAccepted,
     TurnChanged,
     TurnRequested,
+    TurnResumed,
     TurnRetried,
     TurnStalled,
 )
@@ -62,6 +63,7 @@ CATALOGUE: tuple[Route, ...] = (
     Route(ToolCallProposed, "planner", ("admission",)),
     Route(TurnChanged, "planner", ("ingress", "frontend")),
     Route(TurnStalled, "planner", ("ingress", "frontend")),
+    Route(TurnResumed, "planner", ("ingress", "frontend")),
     Route(TurnRetried, "ingress", ("planner",)),
     Route(ToolCallSettled, "admission", ("planner",)),
     Route(PermissionAsked, "admission", ("permission",)),

@@ -34,6 +34,7 @@ from placet.contracts.turns import (
     TurnAccepted,
     TurnChanged,
     TurnRequested,
+    TurnResumed,
     TurnRetried,
     TurnStalled,
 )
@@ -63,6 +64,7 @@ def _id(prefix: str, number: int) -> str:
 
 
 CONVERSATION, TURN, CALL, OPERATION = _id("conv", 1), _id("turn", 2), _id("call", 3), _id("op", 4)
+STALL = _id("stall", 5)
 INTERRUPT = "int_" + "5eed" * 12
 """As an interrupt's id is: impossible to guess, were it not printed here."""
 
@@ -78,10 +80,9 @@ EXAMPLES: tuple[Message, ...] = (
     TurnRequested(request_id="req-0001", conversation_id=CONVERSATION, text=TEXT, authorization=TOKEN),
     TurnAccepted(turn_id=TURN, conversation_id=CONVERSATION, principal="user:ada", mandate="5f" * 32, text=TEXT),
     ToolCallProposed(**CALLED, principal="user:ada", mandate="5f" * 32, action=ACTION.name, arguments=json.dumps(ARGUMENTS)),
-    TurnStalled(
-        turn_id=TURN, conversation_id=CONVERSATION, revision=3, attempt=1, reason="the outcome of a call was not taken up"
-    ),
-    TurnRetried(turn_id=TURN, conversation_id=CONVERSATION),
+    TurnStalled(turn_id=TURN, conversation_id=CONVERSATION, stall_id=STALL, attempt=1, reason="tool_call.settled.v1"),
+    TurnRetried(turn_id=TURN, conversation_id=CONVERSATION, stalls=(STALL,)),
+    TurnResumed(turn_id=TURN, conversation_id=CONVERSATION, stall_id=STALL),
     TurnChanged(
         turn_id=TURN,
         conversation_id=CONVERSATION,

@@ -96,7 +96,7 @@ class TurnStalled(Event):
     wire: ClassVar[str] = "turn.stalled.v1"
     turn_id: Id
     conversation_id: Id
-    revision: int = Field(ge=1, description="The turn's when it stalled; news of a later one says that it went on")
+    stall_id: Id = Field(description="Names the kept message; it is over when turn.resumed names it")
     attempt: int = Field(ge=1, description="Which attempt at this message failed: the first delivery, or a retry")
     reason: str = ""
 
@@ -107,6 +107,16 @@ class TurnRetried(Command):
     wire: ClassVar[str] = "turn.retried.v1"
     turn_id: Id
     conversation_id: Id
+    stalls: tuple[Id, ...] = Field(description="Those that the owner sees; each is answered by turn.resumed or turn.stalled")
+
+
+class TurnResumed(Event):
+    """A message that stalled the turn has been handled after all. Nothing that is said of this stall later counts."""
+
+    wire: ClassVar[str] = "turn.resumed.v1"
+    turn_id: Id
+    conversation_id: Id
+    stall_id: Id
 
 
 class ToolCallSettled(Event):

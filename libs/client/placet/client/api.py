@@ -75,8 +75,7 @@ class Client:
         return _read(await self._http.get(f"/v1/conversations/{conversation_id}"))
 
     async def retry(self, conversation_id: str, turn_id: str) -> dict[str, Any]:
-        """Let a turn of one's own go on whose state is `resume_failed`. Raises Refused, for a turn that does not stand still
-        too."""
+        """Let a turn of one's own go on that stands still; its `stalled` says why. Raises Refused, for others too."""
         return _read(await self._http.post(f"/v1/conversations/{conversation_id}/turns/{turn_id}/retry"))
 
     async def approvals(self) -> AsyncIterator[dict[str, Any]]:

@@ -1,18 +1,20 @@
 """State and promise in one commit; a consumer that loses nothing; questions that do not wait in memory for people."""
 
-from placet.messaging.consumer import Consumer
+from placet.messaging.consumer import WAITING_HELPS, Consumer, Handler, first_line
 from placet.messaging.messages import Cause, Promise, promise
 from placet.messaging.outbox import Outbox
-from placet.messaging.parking import BrokerParking, DatabaseParking, Stall
+from placet.messaging.parking import BrokerParking, DatabaseParking, Kept, Stall
 from placet.messaging.publisher import Publisher
 from placet.messaging.requester import NoAnswer, NotAsked, Requester
-from placet.messaging.retrying import handle_again
 
 __all__ = [
+    "WAITING_HELPS",
     "BrokerParking",
     "Cause",
     "Consumer",
     "DatabaseParking",
+    "Handler",
+    "Kept",
     "NoAnswer",
     "NotAsked",
     "Outbox",
@@ -20,6 +22,6 @@ __all__ = [
     "Publisher",
     "Requester",
     "Stall",
-    "handle_again",
+    "first_line",
     "promise",
 ]

@@ -5,6 +5,7 @@ Triage: what waiting can mend backs off in place; anything else is tried a few t
 """
 
 import asyncio
+import itertools
 import random
 import re
 from collections.abc import Awaitable, Callable
@@ -32,8 +33,7 @@ log = structlog.get_logger()
 
 M = TypeVar("M", bound=Message)
 Handler = Callable[[M, Cause], Awaitable[Message | None]]
-GivenUp = Callable[[M, Cause, int], Awaitable[Stall]]
-"""Asked with the number of the attempt that failed."""
+GivenUp = Callable[[M, Cause], Stall]
 
 WAITING_HELPS = (*DATABASE_AWAY, AMQPError, NoAnswer)
 ATTEMPTS = 3
@@ -162,12 +162,9 @@ class Consumer:
     async def _handle(self, raw: AbstractIncomingMessage, envelope: Envelope[Message]) -> None:
         handler = self._handlers[envelope.message.wire]
         cause = Cause(self._service, envelope.id, envelope.tenant, envelope.conversation, envelope.traceparent)
-        waits, failures, reason = 0, 0, ""
+        waits, failures = 0, 0
         while True:
             try:
-                if failures == ATTEMPTS:
-                    await self._give_up(raw, envelope.message, cause, reason)
-                    return
                 answer = await handler(envelope.message, cause)
                 if answer is not None:
                     await self._reply(raw, answer, cause)
@@ -179,20 +176,20 @@ class Consumer:
                         "request.unanswered", action="request.unanswered", wire=envelope.message.wire, error=str(error)
                     )
                     return  # who asked asks again; holding the question would only answer it too late
-                await self._back_off(envelope, waits, error)
+                await self._back_off(envelope.message.wire, waits, error)
             except Exception as error:
-                if failures == ATTEMPTS:
-                    raise  # it cannot even be parked: the broker's dead-letter queue keeps it
                 failures, reason = failures + 1, first_line(error)
                 wire = envelope.message.wire
                 log.error("message.failed", action="message.failed", wire=wire, attempt=failures, error=reason)
-                if failures < ATTEMPTS:
-                    await asyncio.sleep(0.2 * 2**failures)
+                if failures >= ATTEMPTS:
+                    given_up = self._given_up.get(wire)
+                    await self._park(raw, reason, given_up(envelope.message, cause) if given_up else None)
+                    return
+                await asyncio.sleep(0.2 * 2**failures)
 
-    async def _back_off(self, envelope: Envelope[Message], waits: int, error: Exception) -> None:
+    async def _back_off(self, wire: str, waits: int, error: Exception) -> None:
         """The delivery is held while we wait: prefetch is the back-pressure, and its neighbours lose no redelivery count."""
-        why = first_line(error)
-        log.warning("message.waits", action="message.waits", wire=envelope.message.wire, waits=waits, error=why)
+        log.warning("message.waits", action="message.waits", wire=wire, waits=waits, error=first_line(error))
         await asyncio.sleep(min(10.0, 0.2 * 2 ** min(waits, 6)) * random.uniform(0.8, 1.2))  # noqa: S311  jitter, no secret
 
     async def _reply(self, raw: AbstractIncomingMessage, answer: Message, cause: Cause) -> None:
@@ -212,14 +209,15 @@ class Consumer:
         )
         await self._publisher.send(said.body, properties, found[0])
 
-    async def _give_up(self, raw: AbstractIncomingMessage, message: Message, cause: Cause, reason: str) -> None:
-        given_up = self._given_up.get(message.wire)
-        await self._park(raw, reason, await given_up(message, cause, 1) if given_up else None)
-
     async def _park(self, raw: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
         """Raising here rejects the delivery, and the broker's dead-letter queue keeps it."""
+        for waits in itertools.count(1):
+            try:
+                await self._parking.park(raw, reason, stall)
+                break
+            except WAITING_HELPS as error:
+                await self._back_off(raw.routing_key or "", waits, error)
         log.error("message.parked", action="message.parked", routing_key=raw.routing_key, reason=reason)
-        await self._parking.park(raw, reason, stall)
 
     async def _watch_consumers(self) -> None:
         """A consumer that the broker dropped without a word (B41) ends the process, so that it starts afresh."""

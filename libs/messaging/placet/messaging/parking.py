@@ -2,19 +2,15 @@
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 from aio_pika.abc import AbstractIncomingMessage
 
-from placet.contracts.message import Envelope, Message, decode
 from placet.messaging.messages import Promise
 from placet.messaging.outbox import Outbox
 from placet.messaging.publisher import PERSISTENT, Properties, Publisher
 from placet.service.database import Database, load_queries
-
-M = TypeVar("M", bound=Message)
 
 _MEMBER = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:\s*)"(?:[^"\\]|\\.)*(?:"|$)', re.DOTALL)
 """A member whose value is a string, even one that is cut off."""
@@ -39,20 +35,22 @@ def storable(text: str, most: int = 2000) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """What stands still because a message failed that its consumer believed: whose turn, and what is said about it."""
+    """A turn that stands still because a message of it kept failing which its consumer had believed."""
 
     tenant: str
     turn_id: str
+    stall_id: str
     told: Promise
 
 
 @dataclass(frozen=True, slots=True)
-class Parked(Generic[M]):
-    """A message that was believed and kept failing, to be handled again."""
+class Kept:
+    """A message that stalls a turn, as it is parked."""
 
-    parked_id: int
+    stall_id: str
+    wire: str
+    body: bytes
     attempts: int
-    envelope: Envelope[M]
 
 
 class Parking(Protocol):
@@ -84,22 +82,22 @@ class DatabaseParking:
             reason=storable(reason),
             tenant=stall.tenant if stall else None,
             turn_id=stall.turn_id if stall else None,
+            stall_id=stall.stall_id if stall else None,
         )
 
-    async def of_turn(self, tenant: str, turn_id: str, known: Sequence[type[M]]) -> list[Parked[M]]:
+    async def of_turn(self, tenant: str, turn_id: str) -> list[Kept]:
         """What a turn waits for, in the order in which it failed."""
         rows = await self._database.all(self._sql["parked_of_turn"], tenant=tenant, turn_id=turn_id)
-        wires = {kind.wire: kind for kind in known}
-        return [Parked(row["parked_id"], row["attempts"], decode(row["body"], wires)) for row in rows]
+        return [Kept(row["stall_id"], row["routing_key"], row["body"], row["attempts"]) for row in rows]
 
-    async def handled(self, parked: Parked[M]) -> None:
-        """It was handled after all."""
-        await self._database.all(self._sql["unpark"], parked_id=parked.parked_id)
+    async def out_of_the_way(self, tenant: str, stall_id: str, told: Promise) -> None:
+        """A message that stalled a turn was handled, or is not kept any more; say so."""
+        await self._outbox.commit(self._sql["unpark"], [told], tenant=tenant, stall_id=stall_id)
 
-    async def failed_again(self, parked: Parked[M], reason: str, told: Promise) -> None:
-        """It was tried in vain; say so."""
-        values = {"parked_id": parked.parked_id, "attempts": parked.attempts, "reason": storable(reason)}
-        await self._outbox.commit(self._sql["park_again"], [told], **values)
+    async def failed_again(self, tenant: str, kept: Kept, reason: str, told: Promise) -> None:
+        """It was tried again in vain; say so."""
+        values = {"stall_id": kept.stall_id, "attempts": kept.attempts, "reason": storable(reason)}
+        await self._outbox.commit(self._sql["park_again"], [told], tenant=tenant, **values)
 
 
 class BrokerParking:
@@ -110,7 +108,10 @@ class BrokerParking:
         self._publisher = publisher
 
     async def park(self, delivery: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
-        """Publish the delivery's bytes to the dead-letter queue. Raises ConnectionError when the broker does not confirm."""
+        """Publish the delivery's bytes to the dead-letter queue. Raises RuntimeError when the broker does not confirm.
+
+        Nothing is waited for then: rejected, the delivery gets to the same queue without us.
+        """
         properties = Properties(
             message_id=delivery.message_id,
             message_type=delivery.type,
@@ -125,4 +126,4 @@ class BrokerParking:
             },
         )
         if error := await self._publisher.send(without_token(delivery.body), properties, self._key):
-            raise ConnectionError(error)
+            raise RuntimeError(error)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from placet.auth import KeySource, Verifier
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
-from placet.contracts.turns import TurnChanged, TurnRequested, TurnStalled
+from placet.contracts.turns import TurnChanged, TurnRequested, TurnResumed, TurnStalled
 from placet.ingress.handlers import Entrance, Handlers
 from placet.ingress.http import Api
 from placet.ingress.live import Live
@@ -34,6 +34,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     consumer.on(TurnRequested, handlers.on_turn_requested)
     consumer.on(TurnChanged, handlers.on_turn_changed)
     consumer.on(TurnStalled, handlers.on_turn_stalled)
+    consumer.on(TurnResumed, handlers.on_turn_resumed)
     consumer.on(PermissionRequested, handlers.on_permission_requested)
     consumer.on(PermissionDecided, handlers.on_permission_decided)
     api = Api(store, live, verifier, entrance, requester, answer_seconds=settings.answer_seconds, max_body=settings.max_body)

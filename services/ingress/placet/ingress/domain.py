@@ -56,12 +56,13 @@ def shown_turn(turn: dict[str, Any], cards: list[str]) -> dict[str, Any]:
 
     A card is often faster than the planner's own news, and so is its decision: what waits is what has an open card.
     """
-    state, reason, stalled = turn["state"], turn["reason"], turn["stalled"]
-    if state not in ENDS and stalled is not None:
-        state, reason = "resume_failed", stalled
-    elif state not in ENDS and cards:
-        state = "awaiting_approval" if "pending" in cards else "executing"
-    return {"turn_id": turn["turn_id"], "state": state, "reason": reason}
+    if turn["state"] in ENDS:
+        return turn
+    if "pending" in cards:
+        return turn | {"state": "awaiting_approval"}
+    if turn["stalled"] is not None:
+        return turn | {"state": "resume_failed", "reason": turn["stalled"]}
+    return turn | {"state": "executing"} if cards else turn
 
 
 def idempotency_key(header: str | None) -> str:

@@ -6,7 +6,7 @@ from placet.auth import InvalidToken, Principal, Verifier
 from placet.canonical import Mandate
 from placet.contracts.ids import new_id
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
-from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRequested, TurnRetried, TurnStalled
+from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRequested, TurnResumed, TurnRetried, TurnStalled
 from placet.ingress.domain import Accepted, Problem, TurnRequest
 from placet.ingress.live import Live
 from placet.ingress.store import Store
@@ -42,12 +42,17 @@ class Entrance:
         return await self._store.accept(who, key, request.fingerprint(), turn, [promised])
 
     async def retry(self, who: Principal, conversation_id: str, turn_id: str) -> None:
-        """Let the planner take up again what it could not take up. Raises Problem."""
+        """Let the planner take up again what a turn of this principal stands still for. Raises Problem."""
         if not who.may("placet:turn.submit"):
             raise Problem(403, "scope_missing", "the token lacks the scope placet:turn.submit")
-        asked = TurnRetried(turn_id=turn_id, conversation_id=conversation_id)
+        stalls = await self._store.open_stalls(who, conversation_id, turn_id)
+        if stalls is None:
+            raise Problem(404, "not_found", "there is no such turn")
+        if not stalls:
+            raise Problem(409, "not_stalled", "the turn does not stand still: there is nothing to try again")
+        asked = TurnRetried(turn_id=turn_id, conversation_id=conversation_id, stalls=stalls)
         promised = promise("ingress", asked, tenant=who.tenant, conversation=conversation_id)
-        await self._store.retry_turn(who, asked, [promised])
+        await self._store.retry_turn(who.tenant, stalls, [promised])
 
 
 class Handlers:
@@ -69,6 +74,11 @@ class Handlers:
     async def on_turn_stalled(self, news: TurnStalled, cause: Cause) -> None:
         """The planner cannot go on with the turn."""
         if await self._store.stall_turn(cause.tenant, news):
+            self._live.tell(cause.tenant, news.conversation_id)
+
+    async def on_turn_resumed(self, news: TurnResumed, cause: Cause) -> None:
+        """What the turn stood still for is out of the way."""
+        if await self._store.resume_turn(cause.tenant, news):
             self._live.tell(cause.tenant, news.conversation_id)
 
     async def on_permission_requested(self, card: PermissionRequested, cause: Cause) -> None:

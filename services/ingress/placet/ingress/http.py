@@ -121,7 +121,7 @@ class Api:
         )
 
     async def post_retry(self, request: Request, conversation_id: str, turn_id: str) -> Response:
-        """Try again what a turn in the state `resume_failed` could not take up. Sent twice, it is still harmless."""
+        """Try again what a turn could not take up. At most once a minute, unless it failed again."""
         caller = await self._caller(request)
         _known_form(conversation_id)
         _known_form(turn_id)

@@ -9,7 +9,7 @@ import asyncpg
 
 from placet.auth import Principal
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
-from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRetried, TurnStalled
+from placet.contracts.turns import TurnAccepted, TurnChanged, TurnResumed, TurnStalled
 from placet.ingress.domain import Accepted, Problem, shown_turn
 from placet.messaging import Outbox, Promise
 from placet.service.database import Database, load_queries
@@ -70,9 +70,9 @@ class Store:
         row = await self._database.transition(
             self._sql["stall_turn"],
             tenant=tenant,
+            stall_id=news.stall_id,
             turn_id=news.turn_id,
             conversation_id=news.conversation_id,
-            revision=news.revision,
             attempt=news.attempt,
             reason=news.reason,
             type=news.wire,
@@ -80,20 +80,33 @@ class Store:
         )
         return row["changed"]
 
-    async def retry_turn(self, who: Principal, asked: TurnRetried, promises: Sequence[Promise]) -> None:
-        """Promise to go on with a turn that stands still. Raises Problem."""
-        row = await self._outbox.commit(
-            self._sql["retry_turn"],
-            promises,
-            tenant=who.tenant,
-            owner=who.subject,
-            conversation_id=asked.conversation_id,
-            turn_id=asked.turn_id,
+    async def resume_turn(self, tenant: str, news: TurnResumed) -> bool:
+        """Take over that a stall is over."""
+        row = await self._database.transition(
+            self._sql["resume_turn"],
+            tenant=tenant,
+            stall_id=news.stall_id,
+            turn_id=news.turn_id,
+            conversation_id=news.conversation_id,
+            type=news.wire,
+            data=news.model_dump_json(),
         )
-        if not row["found"]:
-            raise Problem(404, "not_found", "there is no such turn")
-        if not row["changed"]:
-            raise Problem(409, "not_stalled", "the turn does not stand still: there is nothing to try again")
+        return row["changed"]
+
+    async def open_stalls(self, who: Principal, conversation_id: str, turn_id: str) -> tuple[str, ...] | None:
+        """What a turn stands still for; None when it is not there for this principal."""
+        row = await self._database.one(
+            self._sql["open_stalls"],
+            tenant=who.tenant,
+            conversation_id=conversation_id,
+            turn_id=turn_id,
+            owner=who.subject,
+        )
+        return tuple(row["stalls"]) if row else None
+
+    async def retry_turn(self, tenant: str, stalls: Sequence[str], promises: Sequence[Promise]) -> None:
+        """Promise to have these taken up again, if that is not under way already."""
+        await self._outbox.commit(self._sql["retry_turn"], promises, tenant=tenant, stalls=list(stalls))
 
     async def show_card(self, tenant: str, card: PermissionRequested) -> bool:
         """Take over a card."""

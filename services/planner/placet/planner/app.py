@@ -11,6 +11,7 @@ from placet.messaging import Consumer, DatabaseParking, Outbox, Publisher
 from placet.planner.handlers import Handlers
 from placet.planner.scripted import ScriptedModel, load_scripts
 from placet.planner.settings import Settings
+from placet.planner.stalls import Stalls
 from placet.planner.store import Store
 from placet.service.database import Database
 from placet.service.runner import Alarm, Part
@@ -25,12 +26,13 @@ def build(alarm: Alarm) -> Sequence[Part]:
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)
     parking = DatabaseParking(database, outbox)
-    handlers = Handlers(store, _model(settings), parking, attempts=settings.model_attempts, seconds=settings.model_seconds)
+    handlers = Handlers(store, _model(settings), attempts=settings.model_attempts, seconds=settings.model_seconds)
+    stalls = Stalls(parking, {TurnAccepted: handlers.on_turn_accepted, ToolCallSettled: handlers.on_tool_call_settled})
     consumer = Consumer.of("planner", settings, parking, publisher, alarm)
-    consumer.on(TurnAccepted, handlers.on_turn_accepted, handlers.stalled)
+    consumer.on(TurnAccepted, handlers.on_turn_accepted, stalls.given_up)
     consumer.on(PermissionRequested, handlers.on_permission_requested)
-    consumer.on(ToolCallSettled, handlers.on_tool_call_settled, handlers.stalled)
-    consumer.on(TurnRetried, handlers.on_turn_retried)
+    consumer.on(ToolCallSettled, handlers.on_tool_call_settled, stalls.given_up)
+    consumer.on(TurnRetried, stalls.on_turn_retried)
     return [database, publisher, outbox, consumer]
 
 

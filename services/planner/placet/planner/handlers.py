@@ -15,10 +15,8 @@ from placet.contracts.turns import (
     ToolCallView,
     TurnAccepted,
     TurnChanged,
-    TurnRetried,
-    TurnStalled,
 )
-from placet.messaging import Cause, DatabaseParking, Stall, handle_again
+from placet.messaging import Cause
 from placet.planner import domain
 from placet.planner.domain import Change, Turn
 from placet.planner.model import Model, ModelFailed, Reply, Said
@@ -32,8 +30,8 @@ log = structlog.get_logger()
 class Handlers:
     """One method per message. Nothing is kept between two of them."""
 
-    def __init__(self, store: Store, model: Model, parking: DatabaseParking, *, attempts: int, seconds: float) -> None:
-        self._store, self._model, self._parking = store, model, parking
+    def __init__(self, store: Store, model: Model, *, attempts: int, seconds: float) -> None:
+        self._store, self._model = store, model
         self._attempts, self._seconds = attempts, seconds
 
     async def on_turn_accepted(self, accepted: TurnAccepted, cause: Cause) -> None:
@@ -52,22 +50,6 @@ class Handlers:
             lambda turn: domain.settled(turn, settled.tool_call_id, settled.outcome, settled.result),
         )
         await self._plan(turn, cause)
-
-    async def on_turn_retried(self, asked: TurnRetried, cause: Cause) -> None:
-        """The cause of the stall may be mended: take up again what the turn could not take up (B17)."""
-        again = {TurnAccepted: self.on_turn_accepted, ToolCallSettled: self.on_tool_call_settled}
-        await handle_again(self._parking, cause, asked.turn_id, again, self.stalled)
-
-    async def stalled(self, message: TurnAccepted | ToolCallSettled, cause: Cause, attempt: int) -> Stall:
-        """The turn cannot go on without this message. Its revision tells viewers later whether it went on."""
-        news = TurnStalled(
-            turn_id=message.turn_id,
-            conversation_id=message.conversation_id,
-            revision=await self._store.revision(cause.tenant, message.turn_id),
-            attempt=attempt,
-            reason=f"{message.wire} could not be taken up; it is kept, and can be tried again",
-        )
-        return Stall(cause.tenant, message.turn_id, cause.promise(news))
 
     async def _plan(self, turn: Turn, cause: Cause) -> None:
         """Ask the model if the turn is at that point. No transaction is open meanwhile."""

@@ -42,11 +42,6 @@ class Store:
             raise LookupError(f"there is no turn {turn_id}")
         return _turn(tenant, turn_id, row)
 
-    async def revision(self, tenant: str, turn_id: str) -> int:
-        """How often a turn has changed, without reading what it holds; 1 when it has not begun."""
-        row = await self._database.one(self._sql["revision"], tenant=tenant, turn_id=turn_id)
-        return row["revision"] if row else 1
-
     async def transcript(self, turn: Turn) -> list[Said]:
         """The whole conversation of a turn."""
         rows = await self._database.all(self._sql["transcript"], tenant=turn.tenant, conversation_id=turn.conversation_id)

@@ -10,6 +10,7 @@ from placet.client.api import Client
 from placet.client.cli.access import find_access
 from placet.client.cli.cards import conversation_cards
 from placet.client.cli.following import tell
+from placet.client.cli.layout import labelled
 from placet.client.cli.leaving import Trouble, run, unreachable
 from placet.client.cli.options import AsJson, ConversationId, Token, Url, Who, print_json
 from placet.client.cli.transcript import Narrator
@@ -105,11 +106,17 @@ def retry(conversation_id: ConversationId, url: Url = None, token: Token = None,
 def _shown(view: dict[str, Any]) -> list[str]:
     narrator = Narrator()
     said = [line for message in view["messages"] for line in narrator.message(message)]
-    reason = view["turns"][-1]["reason"] if view["turns"] else ""
-    state = visible(view["state"].replace("_", " ") + (f": {reason}" if reason else ""))
     cards = ["", *conversation_cards(view["cards"])] if view["cards"] else []
-    retry = [f"placet retry {view['conversation_id']}"] if view["state"] == "resume_failed" else []
-    return [f"{visible(view['conversation_id'])} is {state}", *retry, "", *said, *cards]
+    return [*_state(view), "", *said, *cards]
+
+
+def _state(view: dict[str, Any]) -> list[str]:
+    turn: dict[str, Any] = view["turns"][-1] if view["turns"] else {}
+    stalled, reason = turn.get("stalled"), turn.get("reason")
+    why = f": {reason}" if reason and not stalled else ""
+    state = f"{view['conversation_id']} is {view['state'].replace('_', ' ')}{why}"
+    retry = labelled("stalled", f"{stalled}\nplacet retry {view['conversation_id']}") if stalled else []
+    return [visible(state), *retry]
 
 
 async def _submitted(client: Client, text: str, conversation: str | None, key: str) -> dict[str, Any]:

@@ -27,12 +27,14 @@ create table parked (
     reason      text not null,
     tenant      text,                              -- of a message whose publisher was believed, and of no other
     turn_id     text,                              -- the turn that stands still without it, likewise
+    stall_id    text unique,                       -- how others name this row, likewise
     attempts    int not null default 1,            -- the first delivery, and each retry that failed too
     parked_at   timestamptz not null default clock_timestamp()
 );
 
 create index parked_of_turn on parked (tenant, turn_id) where turn_id is not null;
 
-create unique index one_delivery_is_parked_once on parked (message_id, md5(reason), sha256(body));
+create unique index one_delivery_is_parked_once on parked (message_id, md5(reason), sha256(body)) where stall_id is null;
+create unique index one_message_stalls_a_turn_once on parked (message_id, sha256(body)) where stall_id is not null;
 
 comment on table parked is 'Deliveries that could not be read or kept failing, with their bytes as they came, but for a person''s token.';

@@ -1,7 +1,7 @@
--- A parked message was tried again in vain.
+-- A message that stalls a turn was tried again in vain. Of two tries at once, one is told.
 with kept as (
     update parked set attempts = attempts + 1, reason = :reason
-     where parked_id = :parked_id and attempts = :attempts
+     where tenant = :tenant and stall_id = :stall_id and attempts = :attempts
     returning 1),
 promised as (
     insert into outbox (message_id, wire, body, traceparent)

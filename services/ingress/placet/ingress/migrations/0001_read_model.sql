@@ -27,9 +27,6 @@ create table turn_view (
     state           text not null default 'accepted',
     reason          text not null default '',
     revision        int not null default 1,        -- the planner's: its first news is 2, and each is one more
-    stalled_at      int not null default 0,        -- the revision at which the planner last said that it cannot go on
-    stalled_attempt int not null default 0,
-    stalled_reason  text not null default '',
     accepted_at     timestamptz not null default clock_timestamp(),
     primary key (tenant, turn_id),
     foreign key (tenant, conversation_id) references conversation
@@ -37,6 +34,20 @@ create table turn_view (
 
 create unique index one_turn_at_a_time on turn_view (tenant, conversation_id)
     where state not in ('completed', 'failed', 'cancelled', 'budget_exhausted');
+
+create table stall (
+    tenant          text not null,
+    stall_id        text not null,
+    conversation_id text not null,
+    turn_id         text not null,
+    attempt         int not null default 0,        -- the last that is known to have failed
+    reason          text not null default '',
+    over            boolean not null,              -- for good, whatever late news says
+    retried_at      timestamptz,                   -- since that attempt
+    primary key (tenant, stall_id)
+);
+
+create index stall_open on stall (tenant, turn_id) where not over;
 
 create table message_view (
     tenant          text not null,

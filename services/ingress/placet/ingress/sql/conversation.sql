@@ -1,7 +1,8 @@
 -- A conversation of its owner, whole. Anybody else's does not exist.
 select c.conversation_id, c.last_event,
        (select coalesce(json_agg(json_build_object('turn_id', t.turn_id, 'state', t.state, 'reason', t.reason,
-                   'stalled', case when t.revision <= t.stalled_at then t.stalled_reason end)
+                   'stalled', (select min(s.reason) from stall s where s.tenant = t.tenant and s.turn_id = t.turn_id
+                                   and not s.over))
                    order by t.accepted_at, t.turn_id), '[]')
           from turn_view t where t.tenant = c.tenant and t.conversation_id = c.conversation_id) as turns,
        (select coalesce(json_agg(m.body || jsonb_build_object('turn_id', m.turn_id) order by m.position), '[]')

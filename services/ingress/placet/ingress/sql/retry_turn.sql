@@ -1,9 +1,10 @@
--- Ask the planner to go on with a turn of this owner that stands still.
-with turn as (
-    select revision <= stalled_at and state not in ('completed', 'failed', 'cancelled', 'budget_exhausted') as stalled
-      from turn_view join conversation using (tenant, conversation_id)
-     where tenant = :tenant and conversation_id = :conversation_id and turn_id = :turn_id and owner = :owner),
+-- Ask the planner to take up again what a turn stands still for; once a minute is often enough, until it has failed again.
+with retried as (
+    update stall set retried_at = clock_timestamp()
+     where tenant = :tenant and stall_id = any(:stalls::text[]) and not over
+       and (retried_at is null or retried_at < clock_timestamp() - interval '1 minute')
+    returning 1),
 promised as (
     insert into outbox (message_id, wire, body, traceparent)
-    select p.* from unnest(:promises::promise[]) p where exists (select from turn where stalled))
-select exists (select from turn where stalled) as changed, exists (select from turn) as found
+    select p.* from unnest(:promises::promise[]) p where exists (select from retried))
+select exists (select from retried) as changed

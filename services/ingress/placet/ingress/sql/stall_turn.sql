@@ -1,14 +1,16 @@
--- The planner cannot go on at this revision of the turn. Each attempt is told once; older ones were told already.
-with stalled as (
-    update turn_view set stalled_at = :revision, stalled_attempt = :attempt, stalled_reason = :reason
-     where tenant = :tenant and turn_id = :turn_id and conversation_id = :conversation_id
-       and (stalled_at, stalled_attempt) < (:revision, :attempt)
+-- The planner cannot go on with a turn. Each attempt is told once, in its order, and none after the end of the stall.
+with known as (
+    insert into stall (tenant, stall_id, conversation_id, turn_id, attempt, reason, over)
+    values (:tenant, :stall_id, :conversation_id, :turn_id, :attempt, :reason, false)
+    on conflict (tenant, stall_id) do update
+       set attempt = excluded.attempt, reason = excluded.reason, retried_at = null
+     where not stall.over and stall.attempt < excluded.attempt
     returning 1),
 counted as (
     update conversation set last_event = last_event + 1
-     where tenant = :tenant and conversation_id = :conversation_id and exists (select from stalled)
+     where tenant = :tenant and conversation_id = :conversation_id and exists (select from known)
     returning last_event),
 told as (
     insert into event (tenant, conversation_id, event_id, type, data)
     select :tenant, :conversation_id, last_event, :type, :data::jsonb from counted)
-select exists (select from stalled) as changed
+select exists (select from known) as changed
