@@ -71,14 +71,9 @@ class Handlers:
                 return
             await asyncio.sleep(pause)
 
-    async def on_turn_stalled(self, news: TurnStalled, cause: Cause) -> None:
-        """The planner cannot go on with the turn."""
-        if await self._store.stall_turn(cause.tenant, news):
-            self._live.tell(cause.tenant, news.conversation_id)
-
-    async def on_turn_resumed(self, news: TurnResumed, cause: Cause) -> None:
-        """What the turn stood still for is out of the way."""
-        if await self._store.resume_turn(cause.tenant, news):
+    async def on_stall(self, news: TurnStalled | TurnResumed, cause: Cause) -> None:
+        """The planner cannot go on with the turn, or can again."""
+        if await self._store.apply_stall(cause.tenant, news):
             self._live.tell(cause.tenant, news.conversation_id)
 
     async def on_permission_requested(self, card: PermissionRequested, cause: Cause) -> None:

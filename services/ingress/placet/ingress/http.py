@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import asyncpg
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from starlette.exceptions import HTTPException
 
 from placet.auth import InvalidToken, Principal, Verifier
 from placet.canonical import Refused, strict_loads
@@ -22,13 +20,11 @@ from placet.contracts.permissions import DecisionAnswered, DecisionRelayed
 from placet.ingress.domain import Problem, TurnRequest, idempotency_key
 from placet.ingress.handlers import Entrance
 from placet.ingress.live import Live
+from placet.ingress.problems import answer_problems
 from placet.ingress.store import Store
 from placet.messaging import NoAnswer, NotAsked, Requester
 from placet.service.crash import handling
-from placet.service.database import TRANSIENT
 from placet.telemetry import annotate, edge_span
-
-log = structlog.get_logger()
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -64,11 +60,7 @@ class Api:
     def app(self) -> FastAPI:
         """The ASGI application."""
         app = FastAPI(title="Placet", version="1", docs_url=None, redoc_url=None, telemetry={"tracing": False})
-        app.add_exception_handler(Problem, _problem)
-        for kind in TRANSIENT:
-            app.add_exception_handler(kind, _unavailable)
-        app.add_exception_handler(HTTPException, _no_route)
-        app.add_exception_handler(Exception, _fault)
+        answer_problems(app)
         app.add_api_route("/healthz", _healthy, methods=["GET"], status_code=204, response_class=Response)
         app.add_api_route("/v1/turns", self.post_turn, methods=["POST"], status_code=202)
         app.add_api_route("/v1/conversations/{conversation_id}", self.get_conversation, methods=["GET"])
@@ -215,35 +207,6 @@ def _known_form(name: str) -> None:
 
 async def _healthy() -> Response:
     return Response(status_code=204)
-
-
-async def _problem(_request: Request, problem: Exception) -> Response:
-    if not isinstance(problem, Problem):
-        raise problem
-    headers = {"WWW-Authenticate": 'Bearer error="invalid_token"'} if problem.status == 401 else None
-    return JSONResponse(problem.body(), problem.status, headers, media_type="application/problem+json")
-
-
-async def _no_route(request: Request, error: Exception) -> Response:
-    """A path or a method that the API does not have."""
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "refused")
-    return await _problem(request, Problem(status, code, f"the API has no {request.method} {request.url.path}"))
-
-
-async def _unavailable(request: Request, error: Exception) -> Response:
-    """The database is away for a while: nothing was lost, and the same request is safe to send again."""
-    log.warning("http.unavailable", action="http.unavailable", path=request.url.path, error=type(error).__name__)
-    problem = Problem(503, "unavailable", "a part of the system is away for a moment; send the request again")
-    response = await _problem(request, problem)
-    response.headers["Retry-After"] = "1"
-    return response
-
-
-async def _fault(request: Request, error: Exception) -> Response:
-    """A fault of ours. The log has it; the caller learns nothing of the inside."""
-    log.error("http.failed", action="http.failed", path=request.url.path, exc_info=error)
-    return await _problem(request, Problem(500, "internal_error", "the request failed by a fault of ours"))
 
 
 def _decision(said: DecisionAnswered) -> Response:

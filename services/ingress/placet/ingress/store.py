@@ -65,29 +65,18 @@ class Store:
             return "applied"
         return "early" if row["early"] else "known"
 
-    async def stall_turn(self, tenant: str, news: TurnStalled) -> bool:
-        """Take over that the planner cannot go on with a turn."""
+    async def apply_stall(self, tenant: str, news: TurnStalled | TurnResumed) -> bool:
+        """Take over that the planner cannot go on with a turn, or that this is over."""
+        stalled = isinstance(news, TurnStalled)
         row = await self._database.transition(
-            self._sql["stall_turn"],
+            self._sql["apply_stall"],
             tenant=tenant,
             stall_id=news.stall_id,
             turn_id=news.turn_id,
             conversation_id=news.conversation_id,
-            attempt=news.attempt,
-            reason=news.reason,
-            type=news.wire,
-            data=news.model_dump_json(),
-        )
-        return row["changed"]
-
-    async def resume_turn(self, tenant: str, news: TurnResumed) -> bool:
-        """Take over that a stall is over."""
-        row = await self._database.transition(
-            self._sql["resume_turn"],
-            tenant=tenant,
-            stall_id=news.stall_id,
-            turn_id=news.turn_id,
-            conversation_id=news.conversation_id,
+            attempt=news.attempt if stalled else 0,
+            reason=news.reason if stalled else "",
+            over=not stalled,
             type=news.wire,
             data=news.model_dump_json(),
         )

@@ -1,10 +1,11 @@
--- The planner cannot go on with a turn. Each attempt is told once, in its order, and none after the end of the stall.
+-- The planner's news of a stall: another attempt has failed, or it is over. Each attempt is told once, in its order, and
+-- nothing after the end, even if that was faster than what was before it.
 with known as (
     insert into stall (tenant, stall_id, conversation_id, turn_id, attempt, reason, over)
-    values (:tenant, :stall_id, :conversation_id, :turn_id, :attempt, :reason, false)
+    values (:tenant, :stall_id, :conversation_id, :turn_id, :attempt, :reason, :over)
     on conflict (tenant, stall_id) do update
-       set attempt = excluded.attempt, reason = excluded.reason, retried_at = null
-     where not stall.over and stall.attempt < excluded.attempt
+       set attempt = excluded.attempt, reason = excluded.reason, over = excluded.over, retried_at = null
+     where not stall.over and (excluded.over or stall.attempt < excluded.attempt)
     returning 1),
 counted as (
     update conversation set last_event = last_event + 1
