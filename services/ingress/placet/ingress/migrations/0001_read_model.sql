@@ -79,6 +79,9 @@ create table event (
     conversation_id text not null,
     event_id        bigint not null,               -- counts within the conversation: what Last-Event-ID names
     type            text not null,
-    data            jsonb not null,
-    primary key (tenant, conversation_id, event_id)
+    data            jsonb,
+    interrupt_id    text,                          -- a card that came out: what is said of it stands there, and not twice
+    primary key (tenant, conversation_id, event_id),
+    constraint an_event_says_something check ((data is null) <> (interrupt_id is null)),
+    foreign key (tenant, interrupt_id) references card
 );

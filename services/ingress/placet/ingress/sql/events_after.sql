@@ -1,4 +1,5 @@
 -- What a viewer has not seen yet.
-select event_id, type, data::text as data from event
- where tenant = :tenant and conversation_id = :conversation_id and event_id > :after
- order by event_id limit 100
+select e.event_id, e.type, coalesce(e.data, c.body)::text as data
+  from event e left join card c using (tenant, interrupt_id)
+ where e.tenant = :tenant and e.conversation_id = :conversation_id and e.event_id > :after
+ order by e.event_id limit 100

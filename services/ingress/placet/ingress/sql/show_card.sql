@@ -9,6 +9,6 @@ counted as (
      where tenant = :tenant and conversation_id = :conversation_id and exists (select from shown)
     returning last_event),
 told as (
-    insert into event (tenant, conversation_id, event_id, type, data)
-    select :tenant, :conversation_id, last_event, :type, :data::jsonb from counted)
+    insert into event (tenant, conversation_id, event_id, type, interrupt_id)
+    select :tenant, :conversation_id, last_event, :type, :interrupt_id from counted)
 select exists (select from shown) as changed
