@@ -97,7 +97,8 @@ def retry(conversation_id: ConversationId, url: Url = None, token: Token = None,
     async def work() -> None:
         async with find_access(url, token, who, ASKER).client() as client:
             view = await client.conversation(conversation_id)
-            await client.retry(conversation_id, view["turns"][-1]["turn_id"])
+            stalled = [turn for turn in view["turns"] if turn["stalled"]] or view["turns"]
+            await client.retry(conversation_id, stalled[-1]["turn_id"])
         print(f"It is tried again. Follow it: placet watch {conversation_id}")
 
     run(work())
