@@ -81,7 +81,8 @@ async def ground(amqp_url: str, admin: BrokerAdmin, postgres_url: str) -> AsyncG
     """A ground for the block; nothing of it remains."""
     made = Ground(amqp_url, admin, postgres_url)
     try:
-        await asyncio.gather(made.import_topology(), create_databases(postgres_url, made.run))
+        await made.import_topology()
+        await create_databases(postgres_url, made.run)
         yield made
     finally:
         await drop_databases(postgres_url, made.run)

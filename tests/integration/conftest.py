@@ -30,11 +30,9 @@ def broker() -> Generator[PrivateRabbitMQ]:
         yield owned
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def frail_ground(backing: Backing, broker: PrivateRabbitMQ) -> AsyncGenerator[Ground]:
-    """A ground on the private broker, new for each test: what a broker that stood still was sent may come late, and a queue
-    that was made again may not survive a kill.
-    """
+    """A ground on the private broker, new for each file: a queue that was made again may not survive a kill."""
     async with ground(broker.url, broker.admin, backing.postgres_url) as made:
         yield made
 

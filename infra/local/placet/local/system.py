@@ -168,9 +168,9 @@ async def _prepare(backing: Backing, run: Run) -> None:
     administrator = urlsplit(backing.amqp_url).username
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
     topology["permissions"].append({"user": administrator, "vhost": run.vhost} | everything)
-    await asyncio.gather(
-        asyncio.to_thread(backing.broker.import_definitions, topology), create_databases(backing.postgres_url, run)
-    )
+    # One after the other: when one fails, nothing is still being made while all of it is removed.
+    await asyncio.to_thread(backing.broker.import_definitions, topology)
+    await create_databases(backing.postgres_url, run)
 
 
 async def _remove(made: System) -> None:
