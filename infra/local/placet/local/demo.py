@@ -101,6 +101,8 @@ class _Stage:
         card = view["cards"][-1]["card"]
         self._card(card)
         await self._nothing_held()
+        # Spans are sent a moment after they end: a service that is killed before that never sends them.
+        await self.traces.wait_for(lambda spans: _asking(spans, card), "the span that suspends the turn", 15)
         await self._kill_everything()
         await self._approve_by_command_line(card)
         view = await self._until(turn, "completed")
@@ -228,6 +230,12 @@ class _Stage:
 
 def _results(view: Json) -> list[Json]:
     return [message for message in view["messages"] if message["role"] == "tool"]
+
+
+def _asking(spans: Sequence[ReceivedSpan], card: Json) -> ReceivedSpan | None:
+    """The span in which permission asked people."""
+    asked = [span for span in spans if span.name == "process permission.asked.v1"]
+    return next((span for span in asked if span.attributes.get("placet.operation.id") == card["operation_id"]), None)
 
 
 def _resumed(spans: Sequence[ReceivedSpan], turn_id: str) -> tuple[ReceivedSpan, ReceivedLink] | None:
