@@ -34,13 +34,14 @@ VIEWS = st.builds(
     tool_calls=st.lists(st.builds(ToolCallView, tool_call_id=IDS, action=TEXT, arguments=TEXT), max_size=2).map(tuple),
 )
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
-    st.builds(TurnAccepted, turn_id=IDS, conversation_id=IDS, principal=IDS, text=TEXT),
+    st.builds(TurnAccepted, turn_id=IDS, conversation_id=IDS, principal=IDS, text=TEXT, mandate=TEXT),
     st.builds(
         ToolCallProposed,
         turn_id=IDS,
         conversation_id=IDS,
         tool_call_id=IDS,
         principal=IDS,
+        mandate=TEXT,
         action=TEXT,
         arguments=JSON.map(json.dumps),
     ),
