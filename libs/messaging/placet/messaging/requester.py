@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import aio_pika
 import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
+from aio_pika.connection import make_url
 from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelLockedResource
 
 from placet.contracts.catalogue import REPLY_SLOTS, ROUTES, exchange, reply_key, reply_queue
@@ -102,10 +103,12 @@ class Requester:
         )
 
     async def _connect(self) -> None:
-        self._connection: AbstractConnection = await aio_pika.connect(
-            self._url, client_properties={"connection_name": f"{self._service} requester"}
+        """An attempt that fails is closed here: what `aio_pika.connect` leaves of one closes itself when it is collected."""
+        self._connection: AbstractConnection = aio_pika.Connection(
+            make_url(self._url), client_properties={"connection_name": f"{self._service} requester"}
         )
         try:
+            await self._connection.connect()
             self._user = self._connection.url.user or ""
             self._lost = asyncio.Event()
             self._connection.close_callbacks.add(self._on_close)
