@@ -83,6 +83,15 @@ def test_a_wrong_or_overlong_value_is_refused_at_its_path(changed: dict[str, Any
 
 
 @pytest.mark.req("A1")
+def test_of_very_many_faults_the_first_are_named_so_that_the_reason_can_be_said() -> None:
+    """A reason travels in messages, which have a size; the call would else never get its result."""
+    said = reason(NOTE | {"x" * 5000: 1} | {f"odd{number}": 1 for number in range(1999)})
+    assert "odd1: Extra inputs" in said
+    assert said.endswith("and 1992 more")
+    assert len(said) < 2100
+
+
+@pytest.mark.req("A1")
 def test_every_fault_is_named_at_once() -> None:
     told = reason({"customer_id": "C-42", "text": "hello"})
     assert "body: " in told

@@ -141,6 +141,14 @@ def _message(kind: type[M], data: Any) -> M:
         raise Unreadable(why_invalid(invalid)) from invalid
 
 
+MOST_ERRORS = 8
+LONGEST_REASON = 2000
+"""Errors that are named, and characters in all: a reason travels in messages, and invalid input can have thousands."""
+
+
 def why_invalid(invalid: ValidationError) -> str:
-    """The errors of a validation in one line, by path, without the values (they may be private)."""
-    return "; ".join(f"{'.'.join(str(part) for part in error['loc']) or '$'}: {error['msg']}" for error in invalid.errors())
+    """The first errors of a validation in one line, by path, without the values (they may be private)."""
+    errors = invalid.errors(include_url=False, include_context=False, include_input=False)
+    named = [f"{'.'.join(str(part) for part in error['loc']) or '$'}: {error['msg']}" for error in errors[:MOST_ERRORS]]
+    more = [f"and {len(errors) - MOST_ERRORS} more"] if len(errors) > MOST_ERRORS else []
+    return "; ".join([*(each[: LONGEST_REASON // MOST_ERRORS] for each in named), *more])

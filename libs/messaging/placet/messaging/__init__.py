@@ -4,8 +4,11 @@ from placet.messaging.consumer import WAITING_HELPS, Consumer, Handler, first_li
 from placet.messaging.messages import Cause, Promise, promise
 from placet.messaging.outbox import Outbox
 from placet.messaging.parking import BrokerParking, DatabaseParking, Kept, Stall
+from placet.messaging.properties import tolerate_odd_properties
 from placet.messaging.publisher import Publisher
 from placet.messaging.requester import NoAnswer, NotAsked, Requester
+
+tolerate_odd_properties()
 
 __all__ = [
     "WAITING_HELPS",
