@@ -1,6 +1,7 @@
 """What time and the outside world do to a gated call: expiry, revocation, lost answers, a provider that forgets keys."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import asyncpg
@@ -138,6 +139,25 @@ async def test_an_effect_that_may_have_happened_does_not_expire_into_not_execute
     assert [message["outcome"] for message in results(view)] == ["unknown"]
     assert "may or may not have been executed" in results(view)[0]["text"]
     assert [effect["kind"] for effect in await world.effects()] == ["note.create", "note.delete"]
+
+
+@pytest.mark.req("A7", "P7")
+async def test_b33_what_could_not_be_sent_while_it_was_valid_is_not_sent_later(world: World) -> None:
+    first = await _approved(world, "the note to keep")
+    note = json.loads(results(await world.state(first, "completed"))[0]["text"])["note_id"]
+    turn = await world.alice.submit(script([delete(note)], "done"))
+    card = await world.card(turn)
+    await world.fault(refuse_status=429)
+    await world.approve(card)
+
+    async def over() -> bool:
+        return datetime.now(UTC) > datetime.fromisoformat(card["expires_at"])
+
+    await wait_until(over, "the approval has run out")
+    await world.fault()
+    view = await world.state(turn, "completed")
+    assert [message["outcome"] for message in results(view)] == ["expired"]
+    assert [effect["kind"] for effect in await world.effects()] == ["note.create"]
 
 
 @pytest.mark.req("E2", "E3", "E4")

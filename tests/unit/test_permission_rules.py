@@ -226,6 +226,27 @@ def test_b33_what_only_a_rule_approved_ends_when_the_policy_asks_a_person() -> N
     assert still_valid(policy("ask"), by_rule, DIGEST)[0] == "denied"
 
 
+@pytest.mark.req("A7", "P6")
+@pytest.mark.parametrize(
+    ("approver", "named"),
+    [(Obligations(second_person=True), "a second person"), (Obligations(scope="placet:chief"), "placet:chief")],
+)
+def test_b33_a_policy_that_asks_more_of_the_approver_ends_what_was_approved_with_less(
+    approver: Obligations, named: str
+) -> None:
+    rule = Rule(id="only", effect="ask", actions=[APPROVED.action], approver=approver)
+    by_herself = replace(APPROVED, decided_by=APPROVED.requested_by)
+    verdict, reason = still_valid(Policy(name="test", rules=[rule]), by_herself, DIGEST)
+    assert verdict == "denied"
+    assert named in reason
+
+
+@pytest.mark.req("A7", "P6")
+def test_b33_a_second_person_s_approval_stands_when_the_policy_asks_for_one() -> None:
+    rule = Rule(id="only", effect="ask", actions=[APPROVED.action], approver=Obligations(second_person=True))
+    assert still_valid(Policy(name="test", rules=[rule]), APPROVED, DIGEST) == ("valid", "")
+
+
 @pytest.mark.req("A7", "P1")
 @pytest.mark.parametrize("now", [policy("deny"), policy("allow", "crm.note.create"), Policy(name="empty", rules=[])])
 def test_b33_a_new_policy_that_denies_ends_what_was_approved(now: Policy) -> None:

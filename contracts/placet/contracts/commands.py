@@ -54,6 +54,11 @@ class ClaimAnswered(Event):
     reason: str = ""
     fence: int = Field(default=0, ge=0)
     lease_seconds: float = Field(default=0, ge=0)
+    seconds_left: float | None = Field(
+        default=None,
+        ge=0,
+        description="Until the decision, or the provider's memory for the key, runs out: no request begins after it",
+    )
     digest: str = ""
     canonical: str = ""
     uncertain: str = Field(

@@ -51,6 +51,7 @@ class Claims:
             fence=granted.fence,
             uncertain=granted.uncertain,
             lease_seconds=self._lease_seconds,
+            seconds_left=granted.seconds_left,
             digest=command.digest,
             canonical=command.canonical.decode(),
         )

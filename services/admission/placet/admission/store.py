@@ -63,10 +63,13 @@ class Ledgered:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A granted claim. `uncertain` says why an earlier one may already have had the effect."""
+    """A granted claim. `uncertain` says why an earlier one may already have had the effect; no request begins after
+    `seconds_left`, whatever the lease.
+    """
 
     fence: int
     uncertain: str
+    seconds_left: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,7 @@ class Store:
             lease_seconds=lease_seconds,
             replay_seconds=replay_seconds,
         )
-        return Claim(row["fence"], row["uncertain"]) if row["changed"] else None
+        return Claim(row["fence"], row["uncertain"], row["seconds_left"]) if row["changed"] else None
 
     async def end_unclaimed(self, over: Over, state: str, reason: str, promises: Sequence[Promise]) -> bool:
         """End a command that may not be claimed any more, if what is known of it has not changed."""

@@ -16,7 +16,7 @@ from placet.contracts.commands import (
 )
 from placet.contracts.ids import new_id
 from placet.contracts.message import Message
-from placet.executor.connector import Ambiguous, Connector, NotSent
+from placet.executor.connector import Ambiguous, Connector, NotSent, Refused
 from placet.executor.dispatch import Known, Undecided, dispatch
 from placet.messaging import Cause, NoAnswer, Publisher, Requester
 from placet.service.crash import crash_point
@@ -64,16 +64,18 @@ class Handlers:
         return await self._requester.ask(question, ClaimAnswered, tenant=cause.tenant, timeout=self._ask_seconds)
 
     async def _run(self, claim: ClaimAnswered, asked: float) -> Known:
-        """Run the command while the lease lasts; it began at the latest when the claim was `asked` for."""
+        """Run the command while lease and decision last; they are counted from when the claim was `asked` for."""
         canonical = claim.canonical.encode()
         if command_digest(canonical) != claim.digest:
             raise ValueError("the digest of the claim is not that of its bytes")
         command = CanonicalCommand.decode(canonical)
         annotate(placet__action=command.action, placet__fence=claim.fence)
         lasts = min(claim.lease_seconds * self._dispatch_share, claim.lease_seconds - self._provider_seconds)
+        if claim.seconds_left is not None:
+            lasts = min(lasts, claim.seconds_left)
         seconds = asked + lasts - asyncio.get_running_loop().time()
         if seconds <= 0:
-            return Known("not_sent", 0, "the lease was too short, or nearly over, before anything could be sent")
+            return Known("not_sent", 0, "the time to run it was nearly over before anything could be sent")
         return await dispatch(
             self._connector,
             command,
@@ -108,8 +110,8 @@ class Handlers:
             raise ValueError(f"there is no action {asked.action!r}")
         try:
             target = await self._connector.resolve(cause.tenant, asked.action, asked.resource)
-        except (NotSent, Ambiguous) as error:
-            raise NoAnswer(f"the provider did not answer: {error}") from error
+        except (NotSent, Ambiguous, Refused) as error:
+            raise NoAnswer(f"the provider did not say: {error}") from error
         if target is None:
             return ResourceResolved(resource=asked.resource, exists=False)
         return ResourceResolved(resource=asked.resource, exists=True, revision=target.revision, current=target.current)

@@ -128,9 +128,21 @@ def still_valid(policy: Policy, approval: Approval | None, digest: str) -> tuple
         return "denied", "there is no approval of this command"
     if approval.past:
         return "expired", "the approval is no longer valid"
-    verdict = decide(policy, approval.action)
-    if isinstance(verdict, Decided) and verdict.decision == "denied":
-        return "denied", verdict.reason
-    if isinstance(verdict, Ask) and approval.decided_by == f"rule:{approval.rule}":
-        return "denied", f"the rule {verdict.rule} now asks a person, and only a rule has approved it"
-    return "valid", ""
+    match decide(policy, approval.action):
+        case Decided(decision="denied", reason=reason):
+            return "denied", reason
+        case Ask() as ask if reason := _falls_short(ask, approval):
+            return "denied", f"the rule {ask.rule} now asks {reason}"
+        case _:
+            return "valid", ""
+
+
+def _falls_short(ask: Ask, approval: Approval) -> str:
+    """What a rule asks now that an approval given before does not have; empty when it has everything."""
+    if approval.decided_by == f"rule:{approval.rule}":
+        return "a person, and only a rule has approved it"
+    if ask.approver.second_person and approval.decided_by == approval.requested_by:
+        return "a second person, and who asked for it has approved it"
+    if ask.approver.scope != approval.scope:
+        return f"for the scope {ask.approver.scope}, and it was approved with {approval.scope}"
+    return ""

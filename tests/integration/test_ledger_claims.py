@@ -1,0 +1,185 @@
+"""Claims over the real ledger: what a lease, the time that is left, and a report that comes late are worth."""
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from placet.admission.claims import Claims
+from placet.admission.recovery import Recovery
+from placet.admission.store import Proposal, Store, Subject
+from placet.canonical import CanonicalCommand, command_digest
+from placet.contracts.commands import ClaimAnswered, ClaimRequested, CommandReported
+from placet.contracts.ids import new_id
+from placet.contracts.permissions import DecisionVerified, PermissionDecided
+from placet.messaging import Cause, Requester
+from stations import Json, Station
+
+DAY = 86400
+CAUSE = Cause("admission", "msg_1", "t", "c", "")
+NOTE = CanonicalCommand("t", "alice", "crm.note.create", 1, "C-42", {"customer_id": "C-42", "body": "hello"}, "1").encode()
+
+
+class Permission(Requester):
+    """Says that every decision stands."""
+
+    def __init__(self) -> None:
+        super().__init__("admission", "", user_prefix="")
+
+    async def ask(self, question: Any, reply: Any, **_: Any) -> Any:
+        return DecisionVerified(operation_id=question.operation_id, verdict="valid")
+
+
+class Ledger:
+    """One approved command, and those who work on it."""
+
+    def __init__(self, station: Station, store: Store) -> None:
+        self._station, self._store = station, store
+        self.claims = Claims(store, Permission(), lease_seconds=30, ask_seconds=1)
+        self.recovery = Recovery(store)
+        self.subject = Subject("t", new_id("op"), "c", new_id("turn"), new_id("call"), "crm.note.create")
+
+    async def approve(self, *, seconds: float = 3600) -> None:
+        """Admit the command, valid for so long."""
+        subject, digest = self.subject, command_digest(NOTE)
+        await self._store.propose(Proposal(subject, digest=digest, canonical=NOTE), [])
+        decided = PermissionDecided(
+            interrupt_id="apr_1",
+            operation_id=subject.operation_id,
+            turn_id=subject.turn_id,
+            conversation_id=subject.conversation_id,
+            tool_call_id=subject.tool_call_id,
+            action=subject.action,
+            digest=digest,
+            decision="approved",
+            decided_by="ann",
+            rule="notes",
+            policy_version="p",
+            valid_until=datetime.now(UTC) + timedelta(seconds=seconds),
+        )
+        assert await self._store.decide("t", decided, [])
+
+    async def claim(self, replay_seconds: int | None = DAY) -> ClaimAnswered:
+        """A worker's claim."""
+        asked = ClaimRequested(operation_id=self.subject.operation_id, worker="worker_1", replay_seconds=replay_seconds)
+        return await self.claims.on_claim_requested(asked, CAUSE)
+
+    async def lose(self) -> None:
+        """The lease of the worker is over, and it is noticed."""
+        await self._station.execute(
+            "admission", "update command set lease_until = clock_timestamp() where state = 'dispatching'"
+        )
+        assert await self.recovery.run_once() == 1
+
+    async def report(self, fence: int, outcome: str, **more: Any) -> None:
+        """A worker's report."""
+        fields = {"operation_id": self.subject.operation_id, "fence": fence, "worker": "worker_1", "outcome": outcome} | more
+        await self.claims.on_command_reported(CommandReported.model_validate(fields), CAUSE)
+
+    async def command(self) -> Json:
+        """The command's row."""
+        (row,) = await self._station.rows("admission", "command")
+        return row
+
+    async def attempts(self) -> list[tuple[int, str, bool]]:
+        """What is kept of its attempts: fence, outcome, whether it came late."""
+        rows = await self._station.rows("admission", "attempt")
+        return sorted((row["fence"], row["outcome"], row["late"]) for row in rows)
+
+
+@pytest.fixture
+async def ledger(station: Station) -> AsyncGenerator[Ledger]:
+    """An approved command on an empty ledger."""
+    database = await station.database("admission")
+    await station.execute("admission", "truncate command, attempt, proposal")
+    made = Ledger(station, Store(database, await station.outbox("admission", grace=3600)))
+    yield made
+    await station.execute("admission", "truncate command, attempt, proposal")
+
+
+@pytest.mark.req("A7", "P7")
+async def test_b33_no_request_begins_after_the_decision_has_run_out_whatever_the_lease(ledger: Ledger) -> None:
+    await ledger.approve(seconds=20)
+    claim = await ledger.claim()
+    assert claim.granted
+    assert claim.seconds_left is not None
+    assert 0 < claim.seconds_left <= 20 < claim.lease_seconds
+
+
+@pytest.mark.req("E2", "E3")
+async def test_an_uncertain_request_is_repeated_only_while_the_provider_remembers_its_key(ledger: Ledger) -> None:
+    await ledger.approve()
+    first = await ledger.claim(replay_seconds=25)
+    await ledger.lose()
+    second = await ledger.claim(replay_seconds=25)
+    assert (first.seconds_left or 0) <= 25
+    assert second.uncertain
+    assert 0 < (second.seconds_left or 0) < (first.seconds_left or 0), "the window is that of the first request"
+
+
+@pytest.mark.req("E3")
+async def test_the_provider_s_memory_begins_with_the_first_request_and_not_with_a_claim_that_sent_none(
+    ledger: Ledger,
+) -> None:
+    await ledger.approve()
+    await ledger.claim(replay_seconds=25)
+    first = (await ledger.command())["replay_until"]
+    await ledger.report(1, "not_sent", attempts=0)
+    await ledger.claim(replay_seconds=25)
+    assert (await ledger.command())["replay_until"] > first
+
+
+@pytest.mark.req("A6", "E4")
+async def test_a_late_success_settles_what_is_uncertain_and_in_nobody_s_hands(ledger: Ledger) -> None:
+    await ledger.approve()
+    await ledger.claim()
+    await ledger.lose()
+    await ledger.report(1, "succeeded", receipt="rcpt_1")
+    command = await ledger.command()
+    assert (command["state"], command["receipt"]) == ("succeeded", "rcpt_1")
+    assert not (await ledger.claim()).granted
+
+
+@pytest.mark.req("A6")
+async def test_a_late_success_is_kept_but_settles_nothing_while_another_worker_has_the_command(ledger: Ledger) -> None:
+    await ledger.approve()
+    await ledger.claim()
+    await ledger.lose()
+    await ledger.claim()
+    await ledger.report(1, "succeeded", receipt="rcpt_1")
+    assert (await ledger.command())["state"] == "dispatching"
+    assert (1, "succeeded", True) in await ledger.attempts()
+
+
+@pytest.mark.req("E4", "E6")
+@pytest.mark.parametrize(("replay", "state"), [(DAY, "pending"), (None, "unknown")])
+async def test_that_nothing_was_sent_is_kept_although_it_comes_late(ledger: Ledger, replay: int | None, state: str) -> None:
+    await ledger.approve()
+    await ledger.claim(replay)
+    await ledger.lose()
+    await ledger.report(1, "not_sent", attempts=0)
+    assert (await ledger.command())["state"] == state
+    assert (1, "not_sent", True) in await ledger.attempts()
+
+
+@pytest.mark.req("E4")
+async def test_that_one_claim_failed_proves_nothing_of_another(ledger: Ledger) -> None:
+    await ledger.approve()
+    await ledger.claim(replay_seconds=1000)
+    await ledger.lose()
+    await ledger.claim(replay_seconds=1000)
+    await ledger.report(2, "unknown")
+    await ledger.report(1, "failed")
+    await ledger.report(2, "failed")
+    assert (await ledger.command())["state"] == "unknown"
+
+
+@pytest.mark.req("E4")
+async def test_late_evidence_of_the_only_claim_settles_an_unknown(ledger: Ledger) -> None:
+    await ledger.approve()
+    await ledger.claim(None)
+    await ledger.lose()
+    assert (await ledger.command())["state"] == "unknown"
+    await ledger.report(1, "failed")
+    assert (await ledger.command())["state"] == "failed"
