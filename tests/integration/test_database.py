@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from placet.local.backing import Backing
-from placet.service.database import BATCH, TRANSIENT, Database, parse_query
+from placet.service.database import BATCH, TRANSIENT, Database, WrongSchema, parse_query
 from placet.testing import wait_until
 
 GATE = 7
@@ -205,6 +205,12 @@ async def test_a_database_that_does_not_answer_is_an_error_that_waiting_mends(ur
     nowhere = Database(urlsplit(url)._replace(netloc="postgres@127.0.0.1:1").geturl(), size=1)
     with pytest.raises(TRANSIENT):
         await nowhere.start()
+
+
+@pytest.mark.req("M5", "U5")
+async def test_a_database_without_our_schema_is_noticed_at_start_and_not_by_the_first_message(url: str) -> None:
+    with pytest.raises(WrongSchema, match=r'relation "\w+" does not exist; `migrate` brings'):
+        await Database(url, size=1, packages=("placet.messaging",)).start()
 
 
 async def test_stopping_finishes_what_is_under_way(url: str, control: asyncpg.Connection) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from aio_pika.abc import AbstractIncomingMessage
+from aiormq.exceptions import ChannelAccessRefused
 
 from placet.contracts.catalogue import REPLY_SLOTS, dead_queue, exchange, reply_queue, request_queue
 from placet.contracts.commands import ResourceResolve, ResourceResolved
@@ -166,6 +167,13 @@ async def test_an_instance_too_many_says_so_and_a_freed_reply_queue_is_taken(sta
     late = await station.requester("admission")
     await station.consumer("executor", Heard(), {ResourceResolve: answer})
     assert await ask(late) == "C-42"
+
+
+@pytest.mark.req("M3")
+async def test_whoever_may_not_read_the_reply_queues_hears_that_and_not_that_they_are_taken(station: Station) -> None:
+    requester = Requester("admission", station.ground.amqp("planner"), user_prefix=station.ground.run.user_prefix)
+    with pytest.raises(ChannelAccessRefused, match="access to queue"):
+        await requester.start()
 
 
 @pytest.mark.req("M5")

@@ -19,7 +19,7 @@ from faststream.rabbit import Channel, RabbitBroker, RabbitMessage, RabbitQueue
 
 from placet.contracts.catalogue import ROUTES, Route, exchange, heard_by, inbox_queue, request_queue
 from placet.contracts.message import CONTENT_TYPE, Envelope, Message, Unreadable, decode
-from placet.messaging.messages import Cause, promise
+from placet.messaging.messages import Cause, first_line, promise
 from placet.messaging.parking import Parking, Stall
 from placet.messaging.publisher import TRANSIENT, Properties, Publisher
 from placet.messaging.requester import NoAnswer
@@ -118,7 +118,11 @@ class Consumer:
         known = {wire: route.message for wire, route in routes.items()}
 
         async def consume(message: RabbitMessage) -> None:
-            await self._consume(message.raw_message, queue, known)
+            try:
+                await self._consume(message.raw_message, queue, known)
+            except Exception as error:
+                log.error("message.rejected", action="message.rejected", queue=queue, error=first_line(error))
+                raise  # FastStream rejects it, and the broker's dead-letter queue keeps it
 
         self._broker.subscriber(
             RabbitQueue(queue, declare=False),
@@ -239,11 +243,6 @@ class Consumer:
 async def _whole(message: RabbitMessage) -> RabbitMessage:
     """The handler gets the delivery itself: reading it is our own, stricter, work."""
     return message
-
-
-def first_line(error: Exception) -> str:
-    """The error without what a database adds to it: its further lines show the row, which is nobody's business here (O3)."""
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _ids(message: Message) -> dict[str, str]:

@@ -45,3 +45,8 @@ class Cause:
             conversation=conversation or self.conversation,
             cause=self.message_id,
         )
+
+
+def first_line(error: Exception) -> str:
+    """The error without what a database adds to it: its further lines show the row, which is nobody's business here (O3)."""
+    return f"{type(error).__name__}: {error}".partition("\n")[0]

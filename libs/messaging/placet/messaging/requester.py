@@ -128,7 +128,9 @@ class Requester:
             try:
                 queue = await channel.get_queue(reply_queue(self._service, slot), ensure=False)
                 await queue.consume(self._on_reply, no_ack=True, exclusive=True)
-            except (ChannelAccessRefused, ChannelLockedResource):
+            except (ChannelAccessRefused, ChannelLockedResource) as refused:
+                if "exclusive use" not in str(refused):
+                    raise
                 continue
             return slot
         raise ConnectionError(f"all {REPLY_SLOTS} reply queues of {self._service} are taken by other instances")

@@ -6,6 +6,7 @@ batch in one commit (natural batching: a batch of one when nothing else waits, s
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -64,21 +65,30 @@ def load_queries(package: str) -> dict[str, Query]:
     return {(name := file.name[:-4]): parse_query(name, file.read_text("utf-8")) for file in found}
 
 
+class WrongSchema(Exception):
+    """The database does not have what a statement of ours names."""
+
+
 class Database:
-    """A pool of connections of one service's own role."""
+    """A pool of connections of one service's own role. `packages` are those whose statements it must understand."""
 
     setting = "PLACET_DATABASE_URL"
 
-    def __init__(self, url: str, *, size: int) -> None:
+    def __init__(self, url: str, *, size: int, packages: Sequence[str] = ()) -> None:
         self._url = url
         self._size = size
+        self._packages = packages
         self._batches: dict[str, _Batch] = {}
 
     async def start(self) -> None:
-        """Open the pool. Raises what asyncpg raises when the database does not answer."""
+        """Open the pool. Raises what asyncpg raises when the database does not answer, and WrongSchema."""
         self._pool: asyncpg.Pool = await asyncpg.create_pool(
             self._url, min_size=1, max_size=self._size, command_timeout=30, reset=_keep_session
         )
+        async with self._pool.acquire() as connection:
+            for package in self._packages:
+                for query in load_queries(package).values():
+                    await _understand(connection, query)
 
     async def stop(self) -> None:
         """Close the pool after the statements under way."""
@@ -98,6 +108,13 @@ class Database:
         if batch is None:
             batch = self._batches[query.name] = _Batch(self._pool, query)
         return await batch.run(query.bind(values))
+
+
+async def _understand(connection: Any, query: Query) -> None:
+    try:
+        await connection.prepare(query.text)
+    except asyncpg.SyntaxOrAccessError as error:
+        raise WrongSchema(f"{query.name}: {error}; `migrate` brings a service's schema up to date") from error
 
 
 async def _keep_session(_connection: Any) -> None:

@@ -19,7 +19,9 @@ from placet.service.settings import load_settings
 def build(alarm: Alarm) -> Sequence[Part]:
     """The parts of admission, in the order in which they start."""
     settings = load_settings(Settings)
-    database = Database(settings.database_url, size=settings.database_pool)
+    database = Database(
+        settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.admission")
+    )
     publisher = Publisher("admission", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     requester = Requester("admission", settings.amqp_url, user_prefix=settings.amqp_user_prefix)

@@ -23,7 +23,9 @@ def build(alarm: Alarm) -> Sequence[Part]:
         policy = load_policy(Path(settings.policy_file))
     except BadPolicy as bad:
         refuse_setting("PLACET_POLICY_FILE", f"{settings.policy_file}: {bad}")
-    database = Database(settings.database_url, size=settings.database_pool)
+    database = Database(
+        settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.permission")
+    )
     publisher = Publisher("permission", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)

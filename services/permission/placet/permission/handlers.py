@@ -1,6 +1,6 @@
 """What the permission service does with each message: read, decide purely, write with what it promises."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 import structlog
@@ -58,12 +58,14 @@ class Handlers:
             raise ValueError("the digest is not that of the canonical bytes")
         command = CanonicalCommand.decode(canonical)
         verdict = decide(self._policy, command.action)
-        approval = self._question(asked, command, verdict, cause)
+        approval = self._question(asked, command, verdict, cause, await self._store.now())
         message = _decided(approval) if isinstance(verdict, Decided) else _card(approval, asked, command, verdict)
         annotate(placet__permission__state=approval.state, placet__policy__rule=approval.rule)
         await self._store.open(approval, canonical, [cause.promise(message)])
 
-    def _question(self, asked: PermissionAsked, command: CanonicalCommand, verdict: Decided | Ask, cause: Cause) -> Approval:
+    def _question(
+        self, asked: PermissionAsked, command: CanonicalCommand, verdict: Decided | Ask, cause: Cause, now: datetime
+    ) -> Approval:
         by_rule = isinstance(verdict, Decided)
         approver = Obligations() if by_rule else verdict.approver
         lasts = BY_RULE_SECONDS if by_rule else approver.expires_in_seconds
@@ -83,7 +85,7 @@ class Handlers:
             policy_version=self._version,
             state=verdict.decision if by_rule else "pending",
             past=False,
-            expires_at=datetime.now(UTC) + timedelta(seconds=lasts),
+            expires_at=now + timedelta(seconds=lasts),
             decided_by=f"rule:{verdict.rule}" if by_rule else None,
             decided_at=None,
             comment=verdict.reason if by_rule else "",

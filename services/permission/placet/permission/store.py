@@ -19,6 +19,12 @@ class Store:
         self._outbox = outbox
         self._sql = load_queries("placet.permission")
 
+    async def now(self) -> datetime:
+        """The time of the database, by which questions expire."""
+        row = await self._database.one(self._sql["now"])
+        assert row is not None
+        return row["now"]
+
     async def open(self, approval: Approval, canonical: bytes, promises: Sequence[Promise]) -> bool:
         """Store a question once, with the card or the decision that it promises."""
         values = {name: getattr(approval, name) for name in _COLUMNS if name not in ("past", "decided_at")}

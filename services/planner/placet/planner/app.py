@@ -21,7 +21,7 @@ from placet.service.settings import load_settings, readable_file, refuse_setting
 def build(alarm: Alarm) -> Sequence[Part]:
     """The parts of the planner, in the order in which they start."""
     settings = load_settings(Settings)
-    database = Database(settings.database_url, size=settings.database_pool)
+    database = Database(settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.planner"))
     publisher = Publisher("planner", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)
