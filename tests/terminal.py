@@ -125,12 +125,17 @@ async def between(system: System) -> AsyncGenerator[Between]:
 
 
 @asynccontextmanager
-async def answering(*answers: bytes) -> AsyncGenerator[str]:
-    """Something that is not Placet: gives these answers one after another; an empty one breaks the connection."""
+async def answering(*answers: bytes, heard: list[str] | None = None) -> AsyncGenerator[str]:
+    """Something that is not Placet: gives these answers one after another; an empty one breaks the connection.
+
+    `heard` gets the first line of each request.
+    """
     left = list(answers)
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        if heard is not None:
+            heard.append(head.decode().splitlines()[0])
         writer.write(left.pop(0))
         await writer.drain()
         writer.close()
