@@ -1,11 +1,73 @@
 """The client library and the `placet` command where there is no Placet: what is refused before anything is sent."""
 
+from pathlib import Path
+
 import pytest
+from typer.testing import CliRunner
 
 from placet.client import Client, Refused
-from terminal import answering, http
+from placet.client.__main__ import app
+from placet.client.cli.access import find_access
+from placet.client.cli.leaving import USAGE, Trouble
+from terminal import Terminal, answering, http
 
 NOBODY = "http://127.0.0.1:9"
+
+BYTES = "h\udcffi"
+"""An argument that is not UTF-8, as Python has it."""
+
+
+def assert_usage(words: str, *commands: list[str]) -> None:
+    """Each command is wrong usage for this reason, which its last line says."""
+    for command in commands:
+        ran = CliRunner().invoke(app, command, env={"PLACET_URL": NOBODY, "PLACET_TOKEN": "a-token"})
+        assert (ran.exit_code, ran.stdout) == (USAGE, ""), (command, ran.exception)
+        assert words in ran.stderr.splitlines()[-1], command
+
+
+@pytest.mark.req("U4")
+def test_what_is_no_id_is_asked_of_nobody() -> None:
+    ids = ["../approvals", "..", "a?b", "a/decision", "a\n", "", BYTES]
+    assert_usage("this is no id", *(["card", text] for text in ids))
+    others = ["show", "watch", "retry", "approve", "deny"]
+    assert_usage("this is no id", *([command, "../approvals"] for command in others))
+    assert_usage("this is no id", ["submit", "hi", "--conversation", BYTES])
+
+
+@pytest.mark.req("U4")
+def test_an_empty_option_is_not_taken_for_none() -> None:
+    assert_usage("this is no id", ["submit", "hi", "--conversation", ""])
+    options = [["submit", "hi", "--key", ""], ["approve", "apr_1", "--yes", "--digest", ""]]
+    access = [["doctor", option, ""] for option in ("--token", "--as", "--url")]
+    assert_usage("it is empty", *options, *access)
+
+
+@pytest.mark.req("U4")
+def test_a_key_that_cannot_be_sent_is_wrong_usage() -> None:
+    keys = ["schlüssel", "a\nb", "k" * 256]
+    assert_usage("255 printable ASCII", *(["submit", "hi", "--key", key] for key in keys))
+
+
+@pytest.mark.req("U4")
+def test_what_is_no_text_is_wrong_usage() -> None:
+    options = [["submit", "hi", "--key", BYTES], ["deny", "apr_1", "--comment", BYTES], ["doctor", "--as", BYTES]]
+    assert_usage("not text in this terminal's encoding", ["submit", BYTES], *options)
+
+
+@pytest.mark.req("U4")
+async def test_a_terminal_that_knows_ascii_only_cannot_send_other_text(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, {"PLACET_TOKEN": "a-token", "LC_ALL": "C", "PYTHONUTF8": "0"})
+    ran = await terminal.run("submit", "grüße", "--url", NOBODY)
+    assert (ran.code, "not text in this terminal's encoding" in ran.err) == (USAGE, True)
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.req("U4")
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "http://", "http://:80", "https://placet:x", "http://h/\udcff"])
+def test_an_address_needs_a_host_and_a_possible_port(url: str) -> None:
+    with pytest.raises(Trouble, match="not a URL") as trouble:
+        find_access(url, "a-token", None, "alice")
+    assert trouble.value.code == USAGE
 
 
 @pytest.mark.req("U4")

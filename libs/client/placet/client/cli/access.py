@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import httpx2
+
 from placet.client.api import Client
 from placet.client.cli.leaving import USAGE, Trouble
 
@@ -88,7 +90,18 @@ def _address(url: str) -> str:
         )
     if not url.startswith(("http://", "https://")):
         raise Trouble(USAGE, "The address has to begin with http:// or https://.")
+    if not _leads_somewhere(url):
+        raise Trouble(USAGE, "The address is not a URL: it has a host, and perhaps a port up to 65535.")
     return url.rstrip("/")
+
+
+def _leads_somewhere(url: str) -> bool:
+    """Whether there is a host and a possible port. For the client library there need not be."""
+    try:
+        read = httpx2.URL(url)
+    except (httpx2.InvalidURL, UnicodeError):
+        return False
+    return bool(read.host) and 0 <= (read.port or 0) <= 65535
 
 
 def _of_profile(profile: Profile, address: str, name: str) -> Access:

@@ -7,15 +7,23 @@ import typer
 from placet.client.api import Client
 from placet.client.cli.access import find_access
 from placet.client.cli.cards import card_lines, card_table
+from placet.client.cli.forms import not_empty, readable
 from placet.client.cli.leaving import REFUSED, UNREACHABLE, USAGE, Trouble, run, standing
 from placet.client.cli.options import AsJson, CardId, Token, Url, Who, print_json
 
 APPROVER = "ann"
 
-Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="A word on why; who asked can read it.")]
+Comment = Annotated[
+    str, typer.Option("--comment", metavar="TEXT", callback=readable, help="A word on why; who asked can read it.")
+]
 Digest = Annotated[
     str | None,
-    typer.Option("--digest", metavar="D", help="Decide only about the command with this digest; without it, what is shown."),
+    typer.Option(
+        "--digest",
+        metavar="D",
+        callback=not_empty,
+        help="Decide only about the command with this digest; without it, what is shown.",
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether you are sure.")]
 

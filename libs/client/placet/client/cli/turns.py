@@ -10,6 +10,7 @@ from placet.client.api import Client
 from placet.client.cli.access import find_access
 from placet.client.cli.cards import conversation_cards
 from placet.client.cli.following import tell
+from placet.client.cli.forms import identifier, readable, request_key
 from placet.client.cli.layout import labelled
 from placet.client.cli.leaving import Trouble, run, unreachable
 from placet.client.cli.options import AsJson, ConversationId, Token, Url, Who, print_json
@@ -18,16 +19,20 @@ from placet.client.cli.visible import visible
 
 ASKER = "alice"
 
+_CONVERSATION = typer.Option(
+    "--conversation", metavar="ID", callback=identifier, help="Go on in this conversation; without it, begin one."
+)
+_KEY = typer.Option(
+    "--key", metavar="K", callback=request_key, help="Key of this request: sent again with it, it is still one turn."
+)
+
 
 def submit(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What the agent is asked, as one argument.")],
-    conversation: Annotated[
-        str | None, typer.Option("--conversation", metavar="ID", help="Go on in this conversation; without it, begin one.")
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="K", help="Key of this request: sent again with it, it is still one turn."),
-    ] = None,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", callback=readable, help="What the agent is asked, as one argument.")
+    ],
+    conversation: Annotated[str | None, _CONVERSATION] = None,
+    key: Annotated[str | None, _KEY] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow the turn until it ends.")] = False,
     url: Url = None,
     token: Token = None,
