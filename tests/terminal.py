@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from placet.local.system import System
@@ -36,8 +36,8 @@ class Terminal:
     folder: Path
     more: dict[str, str] = field(default_factory=dict[str, str])
 
-    async def begin(self, *arguments: str) -> asyncio.subprocess.Process:
-        """Start a command."""
+    async def begin(self, *arguments: str, out: int | IO[bytes] = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
+        """Start a command, which prints to `out`."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
@@ -45,7 +45,7 @@ class Terminal:
             cwd=self.folder,
             env=clean | self.more,
             stdin=pipe,
-            stdout=pipe,
+            stdout=out,
             stderr=pipe,
             preexec_fn=_hear_ctrl_c,
         )
@@ -67,9 +67,9 @@ class Terminal:
 
 async def end(process: asyncio.subprocess.Process, typed: str = "", said: str = "") -> Ran:
     """Wait for the end of a command, of which `said` was read before."""
-    out, err = await process.communicate(typed.encode())
+    out, err = await process.communicate(typed.encode(errors="surrogateescape"))
     assert process.returncode is not None
-    return Ran(process.returncode, said + out.decode(), err.decode())
+    return Ran(process.returncode, said + (out or b"").decode(), err.decode())
 
 
 async def until(process: asyncio.subprocess.Process, text: str) -> str:

@@ -1,6 +1,9 @@
 """The client library and the `placet` command where there is no Placet: what is refused before anything is sent."""
 
+import json
+from collections.abc import Generator
 from pathlib import Path
+from typing import IO
 
 import pytest
 from typer.testing import CliRunner
@@ -8,8 +11,10 @@ from typer.testing import CliRunner
 from placet.client import Client, Refused
 from placet.client.__main__ import app
 from placet.client.cli.access import find_access
-from placet.client.cli.leaving import USAGE, Trouble
-from terminal import Terminal, answering, http
+from placet.client.cli.leaving import REFUSED, USAGE, Trouble
+from placet.contracts.examples import EXAMPLES
+from placet.contracts.permissions import PermissionRequested
+from terminal import Terminal, answering, end, http
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -68,6 +73,31 @@ def test_an_address_needs_a_host_and_a_possible_port(url: str) -> None:
     with pytest.raises(Trouble, match="not a URL") as trouble:
         find_access(url, "a-token", None, "alice")
     assert trouble.value.code == USAGE
+
+
+@pytest.fixture
+def full() -> Generator[IO[bytes]]:
+    """Where nothing more can be written."""
+    with Path("/dev/full").open("wb") as opened:
+        yield opened
+
+
+@pytest.mark.req("U4")
+async def test_output_that_has_nowhere_to_go_is_said_in_one_line(tmp_path: Path, full: IO[bytes]) -> None:
+    terminal = Terminal(tmp_path, {"PLACET_TOKEN": "a-token"})
+    async with answering(http("204 No Content", ""), http("404 Not Found", "{}")) as url:
+        ran = await end(await terminal.begin("doctor", "--url", url, out=full))
+    assert (ran.code, ran.err) == (REFUSED, "Cut short: No space left on device.\n")
+
+
+@pytest.mark.req("U4", "P5")
+async def test_what_is_typed_and_is_no_text_is_no_yes(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, {"PLACET_TOKEN": "a-token", "PYTHONIOENCODING": "utf-8:strict"})
+    card = next(example for example in EXAMPLES if isinstance(example, PermissionRequested))
+    shown = card.model_dump(mode="json") | {"state": "pending", "decided_by": None, "reason": None}
+    async with answering(http("200 OK", json.dumps(shown))) as url:
+        ran = await terminal.run("approve", "int_1", "--url", url, typed="\udcff\n")
+    assert (ran.code, "Traceback" in ran.err) == (USAGE, False)
 
 
 @pytest.mark.req("U4")

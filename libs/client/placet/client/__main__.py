@@ -1,15 +1,19 @@
 """The `placet` command: a thin layer over the HTTP API, for people at a terminal.
 
 \b
-Exit codes: 0 done, 1 refused by the API, 2 wrong usage, 3 not reached, 130 left with Ctrl-C.
+Exit codes: 0 done, 1 refused by the API or cut short, 2 wrong usage, 3 not reached, 130 left with Ctrl-C.
 """
 
+import errno
 import io
+import os
 import sys
+from typing import NoReturn
 
 import typer
 
 from placet.client.cli import answers, doctor, turns
+from placet.client.cli.leaving import REFUSED
 
 app = typer.Typer(
     name="placet",
@@ -35,11 +39,25 @@ for command in (
 
 
 def main() -> None:
-    """Run the command. A terminal that cannot show a sign gets it written out instead of an error."""
-    for stream in (sys.stdout, sys.stderr):
+    """Run the command. A sign that a terminal cannot show, or cannot have typed, is written out instead of an error."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app(prog_name="placet")
+    try:
+        try:
+            app(prog_name="placet")
+        finally:
+            print(end="", flush=True)
+    except OSError as error:
+        _cut_short(error)
+
+
+def _cut_short(error: OSError) -> NoReturn:
+    """What is printed can go nowhere. Who closed a pipe knows that; the interpreter would complain as well when it ends."""
+    if error.errno != errno.EPIPE:
+        print(f"Cut short: {error.strerror}.", file=sys.stderr)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(REFUSED)
 
 
 if __name__ == "__main__":
