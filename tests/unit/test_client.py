@@ -1,17 +1,21 @@
 """The client library and the `placet` command where there is no Placet: what is refused before anything is sent."""
 
+import asyncio
+import errno
 import json
 from collections.abc import Generator
 from pathlib import Path
 from typing import IO
 
+import httpx2
 import pytest
 from typer.testing import CliRunner
 
 from placet.client import Client, Refused
 from placet.client.__main__ import app
 from placet.client.cli.access import find_access
-from placet.client.cli.leaving import REFUSED, USAGE, Trouble
+from placet.client.cli.leaving import REFUSED, UNREACHABLE, USAGE, Trouble
+from placet.client.cli.reasons import why_unreachable
 from placet.contracts.examples import EXAMPLES
 from placet.contracts.permissions import PermissionRequested
 from terminal import Terminal, answering, end, http
@@ -73,6 +77,48 @@ def test_an_address_needs_a_host_and_a_possible_port(url: str) -> None:
     with pytest.raises(Trouble, match="not a URL") as trouble:
         find_access(url, "a-token", None, "alice")
     assert trouble.value.code == USAGE
+
+
+async def unreached(folder: Path, url: str) -> str:
+    """Why an address is not reached, as the command says it."""
+    ran = await Terminal(folder, {"PLACET_TOKEN": "a-token"}).run("doctor", "--url", url)
+    assert ran.code == UNREACHABLE
+    return ran.err
+
+
+@pytest.mark.req("U4")
+async def test_no_tls_and_no_such_host_are_not_called_nobody(tmp_path: Path) -> None:
+    async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(http("400 Bad Request", ""))
+        writer.close()
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
+        said = await unreached(tmp_path, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert "no TLS connection came about (WRONG_VERSION_NUMBER)" in said
+    assert "the name of the host leads nowhere" in await unreached(tmp_path, "http://no.such.host.invalid")
+
+
+@pytest.mark.req("U4")
+def test_of_several_addresses_the_one_that_refused_says_why() -> None:
+    away = OSError(errno.ENETUNREACH, "Connect call failed ('::1', 9)")
+    assert why_unreachable(connecting(away)) == "Network is unreachable"
+    assert why_unreachable(connecting(away, ConnectionRefusedError(errno.ECONNREFUSED, ""))) == "nobody listens there"
+    assert why_unreachable(httpx2.ReadTimeout("")) == "ReadTimeout"
+
+
+def connecting(*failures: OSError) -> httpx2.ConnectError:
+    """As the client library tells of several addresses."""
+    error = httpx2.ConnectError("All connection attempts failed")
+    error.__cause__ = OSError("All connection attempts failed")
+    error.__cause__.__cause__ = ExceptionGroup("multiple connection attempts failed", failures)
+    return error
+
+
+@pytest.mark.req("U4")
+async def test_a_profile_that_is_named_and_missing_is_said_to_be_missing(tmp_path: Path) -> None:
+    for more in ({}, {"PLACET_URL": NOBODY, "PLACET_TOKEN": "a-token"}):
+        ran = await Terminal(tmp_path, more | {"PLACET_PROFILE": "none.json"}).run("doctor")
+        assert (ran.code, ran.err.splitlines()[0]) == (USAGE, "PLACET_PROFILE names none.json, which does not exist.")
 
 
 @pytest.fixture

@@ -61,10 +61,13 @@ def everybody(url: str | None, token: str | None, who: str | None) -> list[Acces
 
 def read_profile() -> Profile:
     """The profile that PLACET_PROFILE names, or that of the current folder; empty if there is none. Raises Trouble."""
-    path = Path(os.environ.get("PLACET_PROFILE") or PROFILE)
+    named = os.environ.get("PLACET_PROFILE")
+    path = Path(named or PROFILE)
     try:
         read: Any = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if named:
+            raise Trouble(USAGE, f"PLACET_PROFILE names {path}, which does not exist.", _AGAIN) from error
         return Profile(path)
     except (OSError, ValueError) as error:
         raise Trouble(USAGE, f"The profile {path} cannot be read: {type(error).__name__}.", _AGAIN) from error
@@ -73,7 +76,7 @@ def read_profile() -> Profile:
     return Profile(path, read["url"], {str(name): str(token) for name, token in read["tokens"].items()})
 
 
-_AGAIN = "`make up` writes it; PLACET_PROFILE names another one."
+_AGAIN = f"`make up` writes one to {PROFILE}, which is read without PLACET_PROFILE."
 
 
 def _is_profile(read: Any) -> bool:

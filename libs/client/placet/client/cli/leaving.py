@@ -9,6 +9,7 @@ import httpx2
 import typer
 
 from placet.client.api import Refused
+from placet.client.cli.reasons import why_unreachable
 from placet.client.cli.visible import visible
 
 REFUSED, USAGE, UNREACHABLE, LEFT = 1, 2, 3, 130
@@ -64,9 +65,10 @@ def leave(trouble: Trouble) -> NoReturn:
 def unreachable(error: httpx2.HTTPError) -> Trouble:
     """The API could not be asked, or did not answer."""
     at = f" at {error.request.url.scheme}://{error.request.url.netloc.decode()}" if _has_request(error) else ""
-    why = "nobody listens there" if isinstance(error, httpx2.ConnectError) else f"{type(error).__name__}"
     return Trouble(
-        UNREACHABLE, f"Placet{at} cannot be reached: {why}.", "Is it running? `make up` starts it here; see --url."
+        UNREACHABLE,
+        f"Placet{at} cannot be reached: {why_unreachable(error)}.",
+        "Is it running, and is the address right? `make up` starts it here; see --url.",
     )
 
 
