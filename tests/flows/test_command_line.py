@@ -88,9 +88,12 @@ async def test_a_denial_stands_against_another_answer(world: World, terminal: Te
     assert "The decision stands: denied by amy at " in denied.out
     await world.state(turn, "completed")
     await closed(world, card)
-    late = await terminal.run("approve", card["interrupt_id"], "--yes")
-    assert late.code == 1
+    late = await terminal.run("approve", card["interrupt_id"], typed="n\n")
+    assert (late.code, "[y/N]" in late.out) == (1, False)
     assert late.err.startswith("Decided already: denied by amy at ")
+    again = await terminal.run("deny", card["interrupt_id"], "--as", "amy")
+    assert (again.code, again.err) == (0, "")
+    assert "The decision stands: denied by amy at " in again.out
     shown = await terminal.run("card", card["interrupt_id"])
     assert 'denied by amy: "wrong customer"' in shown.out
     assert await world.effects() == []

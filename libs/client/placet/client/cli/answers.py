@@ -104,6 +104,9 @@ def deny(
 
 Decision = Literal["approve", "deny"]
 
+_CLOSED = frozenset({"approved", "denied", "expired"})
+"""States in which an answer changes nothing: it is sent all the same, to hear what stands."""
+
 
 async def _answer(
     decision: Decision,
@@ -116,7 +119,7 @@ async def _answer(
     async with find_access(*access, APPROVER).client() as client:
         shown = await client.approval(interrupt_id)
         print("\n".join(card_lines(shown)), flush=True)
-        if not yes:
+        if not yes and shown["state"] not in _CLOSED:
             _make_sure(decision)
         said = await _decided(client, interrupt_id, decision, digest or shown["digest"], comment)
     print(f"\nThe decision stands: {standing(said)}.")
