@@ -288,6 +288,17 @@ async def test_doctor_tells_what_each_token_may(world: World, terminal: Terminal
     assert not any(token in ran.out + json.dumps(report) for token in profile["tokens"].values())
 
 
+@pytest.mark.req("U4", "P6")
+async def test_doctor_looks_at_the_audience_that_an_answer_takes(world: World, terminal: Terminal) -> None:
+    both = ["placet:approval.read", "placet:approval.decide"]
+    terminal.more["PLACET_TOKEN"] = world.system.issuer.token("ann", world.tenant, both, audience="placet")
+    ran = await terminal.run("doctor")
+    assert (ran.code, ran.err) == (0, "")
+    assert "     may: approvals, card\n     may not: approve, deny: that takes the audience of permission too" in ran.out
+    terminal.more["PLACET_TOKEN"] = world.system.issuer.token("ann", world.tenant, both, audience="placet-permission")
+    assert (await terminal.run("doctor")).code == 1
+
+
 @pytest.mark.req("U4")
 async def test_usage_is_status_2_and_says_what_to_do(world: World, terminal: Terminal, tmp_path: Path) -> None:
     cases = {

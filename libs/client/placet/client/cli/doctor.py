@@ -16,11 +16,16 @@ Json = dict[str, Any]
 
 NO_CONVERSATION = "conv_none"
 
+DECIDE, DECISIONS = "placet:approval.decide", "placet-permission"
+"""An answer needs a token for this audience too, as permission is set by default."""
+
+_LACKS = f"that takes the audience of permission too, which is {DECISIONS} unless it is set otherwise"
+
 SCOPES = {
     "placet:turn.submit": "submit",
     "placet:conversation.read": "watch, show",
     "placet:approval.read": "approvals, card",
-    "placet:approval.decide": "approve, deny",
+    DECIDE: "approve, deny",
 }
 """What each scope lets its holder do here."""
 
@@ -61,6 +66,7 @@ async def _report(access: Access) -> Json:
         "tenant": claims.get("tenant"),
         "expires_at": _expiry(claims),
         "scopes": str(claims.get("scope", "")).split(),
+        "audiences": _audiences(claims),
     }
 
 
@@ -79,11 +85,19 @@ def _lines(report: Json) -> list[str]:
         return [f"bad  token of {report['name']} ({report['source']})", *(f"     {line}" for line in (first, *more))]
     whose = f"{report['subject'] or report['name']} of {report['tenant'] or 'an unknown tenant'}"
     until = f", for {left(report['expires_at'])} (until {moment(report['expires_at'])})" if report["expires_at"] else ""
-    may = [does for scope, does in SCOPES.items() if scope in report["scopes"]]
+    lacks = DECIDE in report["scopes"] and DECISIONS not in report["audiences"]
+    may = [does for scope, does in SCOPES.items() if scope in report["scopes"] and not (lacks and scope == DECIDE)]
     return [
         visible(f"ok   token of {whose}{until}"),
         f"     may: {'; '.join(may) or 'nothing that this command does'}",
+        *([f"     may not: {SCOPES[DECIDE]}: {_LACKS}"] if lacks else []),
     ]
+
+
+def _audiences(claims: Json) -> list[str]:
+    """One or several; a token may say it both ways."""
+    audience = claims.get("aud", [])
+    return [str(each) for each in cast("list[Any]", audience)] if isinstance(audience, list) else [str(audience)]
 
 
 def _expiry(claims: Json) -> str | None:
