@@ -1,5 +1,8 @@
 """The `placet` command: a thin layer over the HTTP API, for people at a terminal.
 
+Where Placet is and as whom to speak: options, then PLACET_URL and PLACET_TOKEN, then the profile that `make up` wrote,
+.placet/profile.json of the current folder or the file that PLACET_PROFILE names.
+
 \b
 Exit codes: 0 done, 1 refused by the API or cut short, 2 wrong usage, 3 not reached, 130 left with Ctrl-C.
 """
