@@ -123,6 +123,23 @@ async def test_a_path_that_names_nothing_is_a_problem_and_never_a_fault(
 
 
 @pytest.mark.req("U1")
+async def test_head_says_what_get_would_say_of_itself(world: World) -> None:
+    turn = await world.alice.submit(script("hello"))
+    await world.state(turn, "completed")
+    async with _http(world, world.system.token("alice", world.tenant, *ASKER, *APPROVER)) as http:
+        for path in (
+            "/healthz",
+            f"/v1/conversations/{turn['conversation_id']}",
+            "/v1/approvals",
+            "/v1/approvals/apr_absent",
+        ):
+            whole, head = await http.get(path), await http.head(path)
+            kept = [(each.status_code, each.headers.get("content-length")) for each in (whole, head)]
+            assert kept[0] == kept[1]
+            assert head.content == b""
+
+
+@pytest.mark.req("U1")
 async def test_a_stream_ends_with_the_token_that_opened_it(world: World) -> None:
     turn = await world.alice.submit(script("hello"))
     await world.state(turn, "completed")

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import asyncpg
@@ -42,24 +42,31 @@ class Api:
 
     def app(self) -> FastAPI:
         """The ASGI application."""
-        app = FastAPI(title="Placet", version="1", docs_url=None, redoc_url=None, telemetry={"tracing": False})
+        app = FastAPI(
+            title="Placet",
+            version="1",
+            docs_url=None,
+            redoc_url=None,
+            redirect_slashes=False,  # the address would be the caller's Host header
+            telemetry={"tracing": False},
+        )
         answer_problems(app)
-        app.add_api_route("/healthz", _healthy, methods=["GET"], status_code=204, response_class=Response)
+        _add_get(app, "/healthz", _healthy, status_code=204, response_class=Response)
         app.add_api_route("/v1/turns", self.post_turn, methods=["POST"], status_code=202)
-        app.add_api_route("/v1/conversations/{conversation_id}", self.get_conversation, methods=["GET"])
+        _add_get(app, "/v1/conversations/{conversation_id}", self.get_conversation)
         app.add_api_route("/v1/conversations/{conversation_id}/events", self.get_events, methods=["GET"])
         app.add_api_route(
             "/v1/conversations/{conversation_id}/turns/{turn_id}/retry", self.post_retry, methods=["POST"], status_code=202
         )
-        app.add_api_route("/v1/approvals", self.get_cards, methods=["GET"])
-        app.add_api_route("/v1/approvals/{interrupt_id}", self.get_card, methods=["GET"])
+        _add_get(app, "/v1/approvals", self.get_cards)
+        _add_get(app, "/v1/approvals/{interrupt_id}", self.get_card)
         app.add_api_route("/v1/approvals/{interrupt_id}/decision", self.post_decision, methods=["POST"])
         return app
 
     async def post_turn(self, request: Request) -> Response:
         """Accept a turn. 202 with its ids; the same key and body again get the same answer."""
         handling("ingress:POST /v1/turns")
-        caller = await self._reader.caller(request)
+        caller = await self._reader.caller(request, "placet:turn.submit")
         key = key_of(request)
         asked = valid(TurnRequest, await self._reader.body(request))
         with edge_span("POST /v1/turns", request.headers.get("traceparent", "")):
@@ -94,7 +101,7 @@ class Api:
 
     async def post_retry(self, request: Request, conversation_id: str, turn_id: str) -> Response:
         """Try again what a turn could not take up. At most once a minute, unless it failed again."""
-        caller = await self._reader.caller(request)
+        caller = await self._reader.caller(request, "placet:turn.submit")
         known_form(conversation_id)
         known_form(turn_id)
         with edge_span("POST /v1/conversations/{id}/turns/{id}/retry", request.headers.get("traceparent", "")):
@@ -139,6 +146,12 @@ class Api:
             except NoAnswer:
                 return JSONResponse({"code": "not_answered_yet", "interrupt_id": interrupt_id}, status_code=202)
         return _decision(said)
+
+
+def _add_get(app: FastAPI, path: str, answer: Callable[..., Awaitable[Response]], **described: Any) -> None:
+    """Answer GET, and HEAD with what GET would say of itself. The server leaves the body out."""
+    app.add_api_route(path, answer, methods=["GET"], **described)
+    app.add_api_route(path, answer, methods=["HEAD"], include_in_schema=False)
 
 
 async def _healthy() -> Response:

@@ -4,11 +4,20 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from placet.ingress.domain import Problem
 from placet.service.database import TRANSIENT
 
 log = structlog.get_logger()
+
+_TOKEN_ERRORS = {
+    "authorization_repeated": "invalid_request",
+    "invalid_token": "invalid_token",
+    "scope_missing": "insufficient_scope",
+    "not_an_approver": "insufficient_scope",
+}
+"""What RFC 6750 calls our codes."""
 
 
 def answer_problems(app: FastAPI) -> None:
@@ -23,15 +32,32 @@ def answer_problems(app: FastAPI) -> None:
 async def _problem(_request: Request, problem: Exception) -> Response:
     if not isinstance(problem, Problem):
         raise problem
-    headers = {"WWW-Authenticate": 'Bearer error="invalid_token"'} if problem.status == 401 else None
-    return JSONResponse(problem.body(), problem.status, headers, media_type="application/problem+json")
+    return JSONResponse(problem.body(), problem.status, _challenge(problem), media_type="application/problem+json")
+
+
+def _challenge(problem: Problem) -> dict[str, str]:
+    """What RFC 6750 wants said when the token is at fault: no error when there was none, and which scope it lacks."""
+    error = _TOKEN_ERRORS.get(problem.code)
+    if error is None and problem.status != 401:
+        return {}
+    told = {"realm": "placet", "error": error, "scope": problem.members.get("scope")}
+    return {"WWW-Authenticate": "Bearer " + ", ".join(f'{name}="{value}"' for name, value in told.items() if value)}
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
     """A path or a method that the API does not have."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     code = {404: "not_found", 405: "method_not_allowed"}.get(status, "refused")
-    return await _problem(request, Problem(status, code, f"the API has no {request.method} {request.url.path}"))
+    response = await _problem(request, Problem(status, code, f"the API has no {request.method} {request.url.path}"))
+    if status == 405:
+        response.headers["Allow"] = ", ".join(sorted(_methods(request)))
+    return response
+
+
+def _methods(request: Request) -> set[str]:
+    """What the path can be asked with, by all of its routes: Starlette's own answer names those of the first."""
+    found = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return {method for route in found for method in route.methods}
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:

@@ -36,15 +36,13 @@ class Reader:
 
     async def caller(self, request: Request, scope: str | None = None) -> Caller:
         """Who sent it, if the token has the scope. Raises Problem."""
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            raise Problem(401, "token_required", "send Authorization: Bearer with an access token")
+        token = _token(request)
         try:
             who = await self._verifier.verify(token)
         except InvalidToken as invalid:
             raise Problem(401, "invalid_token", f"the token is not valid: {invalid}") from invalid
         if scope and not who.may(scope):
-            raise Problem(403, "scope_missing", f"the token lacks the scope {scope}")
+            raise Problem(403, "scope_missing", f"the token lacks the scope {scope}", scope=scope)
         return Caller(who, token)
 
     async def body(self, request: Request) -> Any:
@@ -60,6 +58,16 @@ class Reader:
             raise Problem(422, refused.code, "the body is not safe to read", refused.path) from refused
 
 
+def _token(request: Request) -> str:
+    sent = request.headers.getlist("authorization")
+    if len(sent) > 1:
+        raise Problem(400, "authorization_repeated", "send one Authorization header")
+    scheme, _, token = (sent[0] if sent else "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise Problem(401, "token_required", "send Authorization: Bearer with an access token")
+    return token
+
+
 def valid(kind: type[B], body: Any) -> B:
     """The body as what it should be. Raises Problem 422 with the first path that does not fit."""
     try:
@@ -72,7 +80,10 @@ def valid(kind: type[B], body: Any) -> B:
 
 def key_of(request: Request) -> str:
     """What makes the request the same one when it is sent again. Raises Problem."""
-    return idempotency_key(request.headers.get("idempotency-key"))
+    sent = request.headers.getlist("idempotency-key")
+    if len(sent) > 1:
+        raise Problem(400, "idempotency_key_invalid", "send one Idempotency-Key header")
+    return idempotency_key(sent[0] if sent else None)
 
 
 def known_form(name: str) -> None:
