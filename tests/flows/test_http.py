@@ -85,6 +85,7 @@ async def test_another_tenant_looks_exactly_like_nothing(world: World) -> None:
         (b'{"text":"' + b"a" * 70000 + b'"}', "too_large", "$"),
         (b'{"text":"hello","more":1}', "invalid_body", "$.more"),
         (b'{"text":""}', "invalid_body", "$.text"),
+        (b'{"text":" \\n"}', "invalid_body", "$.text"),
         (b'{"text":7}', "invalid_body", "$.text"),
         (b"{", "not_json", "offset 1"),
         (b"\xff", "not_utf8", "$"),

@@ -109,3 +109,45 @@ async def test_a_header_that_says_who_or_which_is_sent_once(
     response = await http.post("/v1/turns", json={"text": "hello"}, headers=headers)
     assert (response.status_code, response.json()["code"]) == (400, code)
     assert (await http.post("/v1/turns", json={"text": "hello"}, headers=alice)).status_code == 202
+
+
+@pytest.mark.req("U1", "A3")
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b"", "the body is empty"),
+        (b" \n", "the body is empty"),
+        (b"{", "the body is not JSON"),
+        (b"\xff", "the body is not UTF-8"),
+        (b'{"text":"a","text":"b"}', "an object has the same name twice"),
+        (b"[]", "the body should be a JSON object"),
+        (b'{"text":" "}', "a text of blanks alone asks for nothing"),
+    ],
+)
+async def test_who_sends_a_bad_body_is_told_what_is_wrong(
+    http: httpx2.AsyncClient, alice: dict[str, str], body: bytes, detail: str
+) -> None:
+    response = await http.post("/v1/turns", content=body, headers=alice)
+    assert (response.status_code, response.json()["detail"]) == (422, detail)
+
+
+@pytest.mark.req("U1")
+@pytest.mark.parametrize("path", ["/v1/turns", "/v1/approvals/apr_1/decision"])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", "application/", ""]
+)
+async def test_a_body_that_says_to_be_something_else_is_not_read_as_json(
+    http: httpx2.AsyncClient, alice: dict[str, str], kind: str, path: str
+) -> None:
+    response = await http.post(path, content=b'{"text":"hello"}', headers=alice | {"Content-Type": kind})
+    assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.req("U1")
+@pytest.mark.parametrize(
+    "kind", [None, "application/json", "Application/JSON ; charset=utf-8", "application/vnd.placet.turn+json"]
+)
+async def test_json_by_any_of_its_names_is_read(http: httpx2.AsyncClient, alice: dict[str, str], kind: str | None) -> None:
+    headers = alice | ({"Content-Type": kind} if kind else {})
+    assert (await http.post("/v1/turns", content=b'{"text":"hello"}', headers=headers)).status_code == 202

@@ -65,7 +65,7 @@ def test_a_key_that_is_too_long_or_not_printable_ascii_is_refused(header: str) -
     assert (caught.value.status, caught.value.code) == (400, "idempotency_key_invalid")
 
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(str.strip)
 NAMES = st.none() | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,8}", fullmatch=True)
 
 
@@ -93,6 +93,7 @@ def test_a_fingerprint_cannot_be_moved_between_conversation_and_text() -> None:
     [
         {},
         {"text": ""},
+        {"text": " \t\n\u00a0\u2003"},
         {"text": 7},
         {"text": "x" * 16001},
         {"text": "x", "tenant": "t2"},

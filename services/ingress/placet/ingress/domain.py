@@ -4,19 +4,27 @@ import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from placet.contracts.ids import Id
 
 ENDS = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
 
 
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text of blanks alone asks for nothing")
+    return text
+
+
 class TurnRequest(BaseModel):
-    """The body of POST /v1/turns. A conversation that is not named is begun."""
+    """The body of POST /v1/turns. A conversation that is not named, or not known by its name, is begun."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     conversation_id: Id | None = None
-    text: Annotated[str, Field(min_length=1, max_length=16000)]
+    text: Annotated[
+        str, Field(min_length=1, max_length=16000, json_schema_extra={"pattern": r"\S"}), AfterValidator(_not_blank)
+    ]
 
     def fingerprint(self) -> str:
         """What must be the same when a key is used again."""

@@ -1,5 +1,6 @@
 """A request as the routes see it: who sends it, its body read strictly, its key, and the names and places it gives."""
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +19,18 @@ B = TypeVar("B", bound=BaseModel)
 
 _BEGINNING = (datetime(1970, 1, 1, tzinfo=UTC), "")
 _ID = TypeAdapter(Id)
+_MEDIA_TYPE = re.compile(r"application/([!-:<-~]+\+)?json[ \t]*(;.*)?", re.IGNORECASE)
+_UNSAFE = {
+    "not_json": "the body is not JSON",
+    "not_utf8": "the body is not UTF-8",
+    "too_deep": "the body is nested too deep",
+    "duplicate_key": "an object has the same name twice",
+    "not_a_number": "NaN and infinities are no JSON",
+    "number_out_of_range": "a number is beyond what every reader keeps exactly, ±(2^53−1)",
+    "nul_character": "a text holds the NUL character",
+    "lone_surrogate": "a text holds half of a surrogate pair",
+}
+"""What strict JSON refuses, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,9 @@ class Reader:
         return Caller(who, token)
 
     async def body(self, request: Request) -> Any:
-        """The body as strict JSON, read no further than its limit. Raises Problem 422 with the path that offends."""
+        """The body as strict JSON, read no further than its limit. Raises Problem 415, or 422 with what offends."""
+        if not _MEDIA_TYPE.fullmatch(request.headers.get("content-type", "application/json")):
+            raise Problem(415, "unsupported_media_type", "send the body as application/json")
         received = bytearray()
         async for chunk in request.stream():
             received += chunk
@@ -55,7 +70,8 @@ class Reader:
         try:
             return strict_loads(bytes(received), max_bytes=self._max_body)
         except Refused as refused:
-            raise Problem(422, refused.code, "the body is not safe to read", refused.path) from refused
+            detail = _UNSAFE.get(refused.code, "the body is not safe to read") if received.strip() else "the body is empty"
+            raise Problem(422, refused.code, detail, refused.path) from refused
 
 
 def _token(request: Request) -> str:
@@ -75,7 +91,9 @@ def valid(kind: type[B], body: Any) -> B:
     except ValidationError as invalid:
         first = invalid.errors()[0]
         path = ".".join(["$", *(str(part) for part in first["loc"])])
-        raise Problem(422, "invalid_body", first["msg"], path) from invalid
+        said = first["msg"].removeprefix("Value error, ")
+        detail = "the body should be a JSON object" if first["type"] == "model_type" else said
+        raise Problem(422, "invalid_body", detail, path) from invalid
 
 
 def key_of(request: Request) -> str:
