@@ -8,6 +8,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from placet.contracts.ids import Id
 
+SUBMIT, READ, READ_CARDS = "placet:turn.submit", "placet:conversation.read", "placet:approval.read"
+"""The scopes that the routes want of a token. What deciding wants stands in each card."""
+
 ENDS = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
 
 

@@ -11,15 +11,23 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from placet.auth import Verifier
 from placet.contracts.permissions import DecisionAnswered, DecisionRelayed
-from placet.ingress.domain import Problem, TurnRequest
+from placet.ingress import openapi
+from placet.ingress.domain import READ, READ_CARDS, SUBMIT, Problem, TurnRequest
 from placet.ingress.handlers import Entrance
 from placet.ingress.live import Live
+from placet.ingress.openapi import Documented
 from placet.ingress.problems import answer_problems
 from placet.ingress.request import Reader, cursor_behind, key_of, known_form, last_event, limit, place, valid
 from placet.ingress.store import Store
 from placet.messaging import NoAnswer, NotAsked, Requester
 from placet.service.crash import handling
 from placet.telemetry import annotate, edge_span
+
+
+class EventStream(StreamingResponse):
+    """Server-Sent Events."""
+
+    media_type = "text/event-stream"
 
 
 class Api:
@@ -42,7 +50,7 @@ class Api:
 
     def app(self) -> FastAPI:
         """The ASGI application."""
-        app = FastAPI(
+        app = Documented(
             title="Placet",
             version="1",
             docs_url=None,
@@ -51,22 +59,21 @@ class Api:
             telemetry={"tracing": False},
         )
         answer_problems(app)
-        _add_get(app, "/healthz", _healthy, status_code=204, response_class=Response)
-        app.add_api_route("/v1/turns", self.post_turn, methods=["POST"], status_code=202)
-        _add_get(app, "/v1/conversations/{conversation_id}", self.get_conversation)
-        app.add_api_route("/v1/conversations/{conversation_id}/events", self.get_events, methods=["GET"])
-        app.add_api_route(
-            "/v1/conversations/{conversation_id}/turns/{turn_id}/retry", self.post_retry, methods=["POST"], status_code=202
-        )
-        _add_get(app, "/v1/approvals", self.get_cards)
-        _add_get(app, "/v1/approvals/{interrupt_id}", self.get_card)
-        app.add_api_route("/v1/approvals/{interrupt_id}/decision", self.post_decision, methods=["POST"])
+        _add_get(app, "/healthz", healthy, status_code=204, response_class=Response)
+        _add_post(app, "/v1/turns", self.post_turn, status_code=202, **openapi.POST_TURN)
+        conversation, card = "/v1/conversations/{conversation_id}", "/v1/approvals/{interrupt_id}"
+        _add_get(app, conversation, self.get_conversation, **openapi.GET_CONVERSATION)
+        app.add_api_route(f"{conversation}/events", self.get_events, response_class=EventStream, **openapi.GET_EVENTS)
+        _add_post(app, f"{conversation}/turns/{{turn_id}}/retry", self.post_retry, status_code=202, **openapi.POST_RETRY)
+        _add_get(app, "/v1/approvals", self.get_cards, **openapi.GET_CARDS)
+        _add_get(app, card, self.get_card, **openapi.GET_CARD)
+        _add_post(app, f"{card}/decision", self.post_decision, **openapi.POST_DECISION)
         return app
 
     async def post_turn(self, request: Request) -> Response:
         """Accept a turn. 202 with its ids; the same key and body again get the same answer."""
         handling("ingress:POST /v1/turns")
-        caller = await self._reader.caller(request, "placet:turn.submit")
+        caller = await self._reader.caller(request, SUBMIT)
         key = key_of(request)
         asked = valid(TurnRequest, await self._reader.body(request))
         with edge_span("POST /v1/turns", request.headers.get("traceparent", "")):
@@ -81,7 +88,7 @@ class Api:
 
     async def get_conversation(self, request: Request, conversation_id: str) -> Response:
         """A conversation of the caller, whole: turns with their states, messages, cards."""
-        caller = await self._reader.caller(request, "placet:conversation.read")
+        caller = await self._reader.caller(request, READ)
         known_form(conversation_id)
         found = await self._store.conversation(caller.who, conversation_id)
         if found is None:
@@ -90,18 +97,16 @@ class Api:
 
     async def get_events(self, request: Request, conversation_id: str) -> Response:
         """The conversation's events as Server-Sent Events, from behind Last-Event-ID (or `?after=`), then live."""
-        caller = await self._reader.caller(request, "placet:conversation.read")
+        caller = await self._reader.caller(request, READ)
         known_form(conversation_id)
         if not await self._store.owns(caller.who, conversation_id):
             raise Problem(404, "not_found", "there is no such conversation")
         stream = self._live.follow(self._store, caller.who.tenant, conversation_id, last_event(request))
-        return StreamingResponse(
-            _sse(stream, caller.who.expires), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-        )
+        return EventStream(_sse(stream, caller.who.expires), headers={"Cache-Control": "no-store"})
 
     async def post_retry(self, request: Request, conversation_id: str, turn_id: str) -> Response:
         """Try again what a turn could not take up. At most once a minute, unless it failed again."""
-        caller = await self._reader.caller(request, "placet:turn.submit")
+        caller = await self._reader.caller(request, SUBMIT)
         known_form(conversation_id)
         known_form(turn_id)
         with edge_span("POST /v1/conversations/{id}/turns/{id}/retry", request.headers.get("traceparent", "")):
@@ -111,7 +116,7 @@ class Api:
 
     async def get_cards(self, request: Request) -> Response:
         """The tenant's open cards, oldest first. `limit` is 100 at most; `cursor` is the last answer's `next_cursor`."""
-        caller = await self._reader.caller(request, "placet:approval.read")
+        caller = await self._reader.caller(request, READ_CARDS)
         most = limit(request)
         rows = await self._store.cards(caller.who.tenant, place(request), most)
         return JSONResponse(
@@ -120,7 +125,7 @@ class Api:
 
     async def get_card(self, request: Request, interrupt_id: str) -> Response:
         """One card of the tenant."""
-        caller = await self._reader.caller(request, "placet:approval.read")
+        caller = await self._reader.caller(request, READ_CARDS)
         known_form(interrupt_id)
         row = await self._store.card(caller.who.tenant, interrupt_id)
         if row is None:
@@ -154,7 +159,12 @@ def _add_get(app: FastAPI, path: str, answer: Callable[..., Awaitable[Response]]
     app.add_api_route(path, answer, methods=["HEAD"], include_in_schema=False)
 
 
-async def _healthy() -> Response:
+def _add_post(app: FastAPI, path: str, answer: Callable[..., Awaitable[Response]], **described: Any) -> None:
+    app.add_api_route(path, answer, methods=["POST"], **described)
+
+
+async def healthy() -> Response:
+    """The process answers; no token is needed."""
     return Response(status_code=204)
 
 
