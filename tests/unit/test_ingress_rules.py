@@ -26,6 +26,13 @@ def test_an_end_is_an_end_whatever_its_cards_say(state: str, cards: list[str]) -
 
 
 @pytest.mark.req("T8")
+@given(st.sampled_from(sorted(ENDS)), CARDS)
+def test_a_turn_that_has_ended_does_not_stand_still(state: str, cards: list[str]) -> None:
+    """The news that it can go on again may come after its end: they are two messages."""
+    assert shown_turn({"turn_id": "turn_1", "state": state, "reason": "", "stalled": "why"}, cards)["stalled"] is None
+
+
+@pytest.mark.req("T8")
 @given(st.sampled_from(STATES), CARDS)
 def test_a_turn_awaits_approval_exactly_while_a_card_is_open(state: str, cards: list[str]) -> None:
     if cards:

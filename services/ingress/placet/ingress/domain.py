@@ -68,7 +68,7 @@ def shown_turn(turn: dict[str, Any], cards: list[str]) -> dict[str, Any]:
     A card is often faster than the planner's own news, and so is its decision: what waits is what has an open card.
     """
     if turn["state"] in ENDS:
-        return turn
+        return turn | {"stalled": None}  # news that it can go on again may come after the end
     if "pending" in cards:
         return turn | {"state": "awaiting_approval"}
     if turn["stalled"] is not None:

@@ -2,9 +2,12 @@
 
 import asyncio
 
+from pydantic import ValidationError
+
 from placet.auth import InvalidToken, Principal, Verifier
 from placet.canonical import Mandate
 from placet.contracts.ids import new_id
+from placet.contracts.message import why_invalid
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
 from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRequested, TurnResumed, TurnRetried, TurnStalled
 from placet.ingress.domain import Accepted, Problem, TurnRequest
@@ -94,8 +97,10 @@ class Handlers:
             who = await self._verifier.verify(asked.authorization)
         except InvalidToken as invalid:
             raise NotAccepted(f"the person's token is not valid: {invalid}") from invalid
-        request = TurnRequest(conversation_id=asked.conversation_id, text=asked.text)
         try:
+            request = TurnRequest(conversation_id=asked.conversation_id, text=asked.text)
             await self._entrance.accept(who, asked.request_id, request)
+        except ValidationError as invalid:
+            raise NotAccepted(why_invalid(invalid)) from invalid
         except Problem as problem:
             raise NotAccepted(f"{problem.code}: {problem.detail}") from problem
