@@ -182,6 +182,27 @@ async def test_the_refusal_holds_no_part_of_the_token(verifier: Verifier, issuer
 
 
 @pytest.mark.req("P6")
+async def test_the_refusal_says_what_is_wrong(verifier: Verifier, issuer: Issuer) -> None:
+    good = issuer.token("ann", "t1", SCOPES)
+    head, payload, signature = good.split(".")
+    said = {
+        issuer.token("ann", "t1", SCOPES, seconds=-3600): "it has expired",
+        issuer.token("ann", "t1", SCOPES, audience="placet"): f"the audience is not {AUDIENCE}",
+        signed(issuer, iss="https://other.example"): "iss is wrong",
+        signed(issuer, nbf=2**40): "nbf is wrong",
+        signed(issuer, sub=7): "sub is wrong",
+        signed(issuer, tenant=None): "it lacks tenant",
+        signed(issuer, tenant=None, jti=None): "it lacks jti, tenant",
+        Issuer().token("ann", "t1", SCOPES): "it is signed by an unknown key",
+        f"{head}.{payload}.{signature[:-4]}AAAA": "the signature is wrong",
+        f"{segment({'alg': 'HS256'})}.{payload}.{signature}": "it is signed with an algorithm that is not allowed",
+        "CANARY": "it is not a token",
+        f"{head}.{payload}": "it is not a token",
+    }
+    assert {token: await refusal(verifier, token) for token in said} == said
+
+
+@pytest.mark.req("P6")
 @pytest.mark.parametrize(
     "token",
     [
