@@ -1,5 +1,7 @@
 """The CRM's connector against the real demonstration provider: what is sent, and what each kind of answer is worth."""
 
+import asyncio
+import json
 import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,7 +15,13 @@ import pytest
 
 from placet.canonical import CanonicalCommand
 from placet.executor.connector import Ambiguous, NotSent, Refused
-from placet.executor.connectors.crm import MAX_ANSWER_BYTES, MAX_RESULT_CHARACTERS, READS_REPLAY_SECONDS, Crm
+from placet.executor.connectors.crm import (
+    MAX_ANSWER_BYTES,
+    MAX_RECEIPT_CHARACTERS,
+    MAX_RESULT_CHARACTERS,
+    READS_REPLAY_SECONDS,
+    Crm,
+)
 from placet.executor.dispatch import Known, Undecided, dispatch
 from placet.local.processes import Process
 from placet.testing import wait_until
@@ -211,6 +219,31 @@ async def test_b35_a_connection_that_is_refused_means_that_nothing_was_sent(nobo
             await crm.call(NOTE, KEY)
         with pytest.raises(NotSent):
             await crm.resolve("t1", "crm.note.create", "C-42")
+
+
+@pytest.mark.req("E4")
+async def test_b35_a_request_that_cannot_be_written_was_not_sent(address: str, control: httpx2.AsyncClient) -> None:
+    async with connected(address, token=f"{TOKEN}\n") as crm:
+        with pytest.raises(NotSent):
+            await crm.call(NOTE, KEY)
+    assert await requests(control) == []
+
+
+@pytest.mark.req("E4", "E9")
+async def test_of_a_long_receipt_the_beginning_is_kept() -> None:
+    body = json.dumps({"receipt": "r" * 300_000}).encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"}")  # the end of the body
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        host, port = server.sockets[0].getsockname()
+        async with connected(f"http://{host}:{port}") as crm:
+            known = await dispatch(crm, NOTE, KEY, seconds=30)
+    assert (known.outcome, known.receipt) == ("succeeded", "r" * MAX_RECEIPT_CHARACTERS)
 
 
 @pytest.mark.req("E3")

@@ -19,6 +19,8 @@ READS_REPLAY_SECONDS = 10 * 365 * 86400
 MAX_ANSWER_BYTES = 1024 * 1024
 MAX_RESULT_CHARACTERS = 16384
 """What the model is told of an answer at most; the effect counts all the same."""
+MAX_RECEIPT_CHARACTERS = 1024
+"""Of a longer receipt the beginning is kept."""
 
 
 class Crm:
@@ -54,7 +56,7 @@ class Crm:
             response = await _sent(self._does[command.action](command, key))
         body = _judged(response)
         receipt = body.get("receipt")
-        return Receipt(receipt if isinstance(receipt, str) else None, _bounded(body))
+        return Receipt(receipt[:MAX_RECEIPT_CHARACTERS] if isinstance(receipt, str) else None, _bounded(body))
 
     async def resolve(self, tenant: str, action: str, resource: str) -> Target | None:
         """A customer of the tenant, as it is now. Raises NotSent or Ambiguous."""
@@ -100,7 +102,7 @@ def _headers(command: CanonicalCommand, key: str) -> dict[str, str]:
 async def _sent(request: Awaitable[httpx2.Response]) -> httpx2.Response:
     try:
         return await request
-    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.LocalProtocolError) as error:
         raise NotSent(type(error).__name__) from error
     except httpx2.HTTPError as error:
         raise Ambiguous(f"{type(error).__name__}: the provider's answer was lost") from error
