@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
-from pydantic import ValidationError
 
 from placet.planner.model import CallAsked, ModelFailed, Reply, Said
-from placet.planner.scripted import INLINE, Script, ScriptedModel, load_scripts
+from placet.planner.scripted import INLINE, BadScript, Script, ScriptedModel, load_scripts
 from placet.planner.settings import SHIPPED_SCRIPT
 
 STEPS = [{"say": "one"}, {"calls": [{"tool": "crm_export", "arguments": {"format": "csv"}}]}, {"say": "three"}]
@@ -85,16 +83,25 @@ async def test_the_shipped_script_can_be_played_to_its_end() -> None:
             assert await model.ask(transcript(script.when, done)) == script.steps[done].reply()
 
 
-@pytest.mark.parametrize("text", ["- when: x\n", "- {when: x, steps: []}", "- {when: x, steps: [{sya: hello}]}", "when: x"])
-def test_a_script_file_with_a_mistake_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("- when: x\n", "0.steps"),
+        ("- {when: x, steps: []}", "0.steps"),
+        ("- {when: x, steps: [{sya: hello}]}", "0.steps.0.sya"),
+        ("when: x", "$"),
+        ("[", "line 1"),
+        ("[2020-99-99]", "month"),
+    ],
+)
+def test_a_script_file_with_a_mistake_is_refused_by_name(tmp_path: Path, text: str, named: str) -> None:
     file = tmp_path / "script.yaml"
     file.write_text(text)
-    with pytest.raises(ValidationError):
+    with pytest.raises(BadScript) as caught:
         load_scripts(file)
+    assert named in str(caught.value)
 
 
-def test_a_script_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "script.yaml"
-    file.write_text("[")
-    with pytest.raises(yaml.YAMLError):
-        load_scripts(file)
+def test_a_script_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadScript, match="gone"):
+        load_scripts(tmp_path / "gone.yaml")

@@ -14,10 +14,9 @@ from placet.executor.settings import Settings as ExecutorSettings
 from placet.ingress.settings import Settings as IngressSettings
 from placet.permission.settings import Settings as PermissionSettings
 from placet.planner.settings import Settings as PlannerSettings
-from placet.service.settings import EX_CONFIG, MigrationSettings, load_settings, readable_file, refuse_setting
+from placet.service.settings import EX_CONFIG, MigrationSettings, ServiceSettings, load_settings
 
 WHOLE = {
-    "PLACET_AMQP_URL": "amqp://user:word@broker/vhost",
     "PLACET_DATABASE_URL": "postgresql://role:word@database/name",
     "PLACET_AUTH_ISSUER": "https://issuer.example",
     "PLACET_AUTH_JWKS": "jwks.json",
@@ -28,7 +27,7 @@ WHOLE = {
     "PLACET_OWNER_URL": "postgresql://owner:word@database/name",
     "PLACET_SERVICE_ROLE": "placet_planner",
 }
-SERVICES: list[type[BaseSettings]] = [
+SERVICES: list[type[ServiceSettings]] = [
     AdmissionSettings,
     ExecutorSettings,
     IngressSettings,
@@ -43,6 +42,11 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     for name, value in WHOLE.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PLACET_AMQP_URL", login("planner"))
+
+
+def login(user: str) -> str:
+    return f"amqp://{user}:word@broker/vhost"
 
 
 def refusal(kind: type[BaseSettings], capsys: pytest.CaptureFixture[str]) -> str:
@@ -55,14 +59,57 @@ def refusal(kind: type[BaseSettings], capsys: pytest.CaptureFixture[str]) -> str
     return said.err
 
 
-@pytest.mark.parametrize("kind", [*SERVICES, MigrationSettings], ids=lambda kind: kind.__module__.split(".")[1])
-def test_whole_settings_are_read(kind: type[BaseSettings]) -> None:
+each_service = pytest.mark.parametrize("kind", SERVICES, ids=lambda kind: kind.service)
+
+
+@each_service
+def test_whole_settings_are_read(kind: type[ServiceSettings], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACET_AMQP_URL", login(kind.service))
     assert load_settings(kind)
 
 
-@pytest.mark.parametrize("kind", SERVICES, ids=lambda kind: kind.__module__.split(".")[1])
+def test_whole_settings_of_a_migration_are_read() -> None:
+    assert load_settings(MigrationSettings)
+
+
+@each_service
+@pytest.mark.parametrize(
+    ("user", "prefix", "good"),
+    [("{}", "", True), ("run_1.{}", "run_1.", True), ("run_1.{}", "", False), ("{}", "run_1.", False), ("guest", "", False)],
+)
+def test_a_service_logs_in_as_itself(
+    kind: type[ServiceSettings],
+    user: str,
+    prefix: str,
+    good: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PLACET_AMQP_URL", login(user.format(kind.service)))
+    monkeypatch.setenv("PLACET_AMQP_USER_PREFIX", prefix)
+    if good:
+        assert load_settings(kind)
+    else:
+        assert refusal(kind, capsys).startswith("setting PLACET_AMQP_USER_PREFIX: ")
+
+
+@pytest.mark.parametrize(
+    ("url", "good"),
+    [("amqp://pl%61nner:word@broker/vhost", True), ("amqps://broker/vhost", False), ("amqp://planner:word@[/vhost", False)],
+)
+def test_a_login_is_read_as_the_url_that_it_is(
+    url: str, good: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLACET_AMQP_URL", url)
+    if good:
+        assert load_settings(PlannerSettings)
+    else:
+        assert refusal(PlannerSettings, capsys).startswith("setting PLACET_AMQP_U")
+
+
+@each_service
 def test_each_missing_setting_is_named(
-    kind: type[BaseSettings], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: type[ServiceSettings], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     required = [f"PLACET_{name}".upper() for name, field in kind.model_fields.items() if field.is_required()]
     assert "PLACET_AMQP_URL" in required
@@ -84,12 +131,18 @@ def test_each_missing_setting_is_named(
         (PlannerSettings, "PLACET_HEALTH_PORT", "65536"),
         (PlannerSettings, "PLACET_MODEL_ATTEMPTS", "0"),
         (AdmissionSettings, "PLACET_LEASE_SECONDS", "0"),
-        (AdmissionSettings, "PLACET_LEASE_SECONDS", "5"),
+        (AdmissionSettings, "PLACET_ASK_SECONDS", "30"),
         (ExecutorSettings, "PLACET_CRM_TOKEN", ""),
+        (ExecutorSettings, "PLACET_CRM_TOKEN", "CANARY\n"),
+        (ExecutorSettings, "PLACET_CRM_TOKEN", "CANÁRY"),
         (ExecutorSettings, "PLACET_DISPATCH_SHARE", "1"),
         (ExecutorSettings, "PLACET_PROVIDER_SECONDS", "12"),
-        (ExecutorSettings, "PLACET_LEASE_SECONDS", "12"),
+        (ExecutorSettings, "PLACET_PROVIDER_SECONDS", "inf"),
         (ExecutorSettings, "PLACET_ASK_SECONDS", "18"),
+        (IngressSettings, "PLACET_ANSWER_SECONDS", "inf"),
+        (IngressSettings, "PLACET_AUDIENCE", ""),
+        (IngressSettings, "PLACET_REDIS_PREFIX", ""),
+        (PermissionSettings, "PLACET_DECISION_AUDIENCE", ""),
         (PermissionSettings, "PLACET_AUTH_ISSUER", ""),
         (MigrationSettings, "PLACET_SERVICE_ROLE", 'x"; drop table approval; --'),
     ],
@@ -97,10 +150,24 @@ def test_each_missing_setting_is_named(
 def test_a_wrong_setting_is_named(
     kind: type[BaseSettings], name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if issubclass(kind, ServiceSettings):
+        monkeypatch.setenv("PLACET_AMQP_URL", login(kind.service))
     monkeypatch.setenv(name, value)
     said = refusal(kind, capsys)
-    assert name in said
+    assert said.startswith(f"setting {name}: ")
     assert len(said.splitlines()) == 1
+    assert "CAN" not in said
+
+
+@pytest.mark.parametrize(("kind", "other"), [(AdmissionSettings, "ASK"), (ExecutorSettings, "PROVIDER")])
+def test_a_lease_into_which_nothing_fits_is_refused(
+    kind: type[ServiceSettings], other: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLACET_AMQP_URL", login(kind.service))
+    monkeypatch.setenv("PLACET_LEASE_SECONDS", "5")
+    said = refusal(kind, capsys)
+    assert said.startswith(f"setting PLACET_{other}_SECONDS: ")
+    assert "PLACET_LEASE_SECONDS" in said
 
 
 @pytest.mark.req("E1", "O3")
@@ -114,27 +181,38 @@ def test_a_wrong_setting_is_not_repeated_for_it_may_hold_a_password(
 
 
 @pytest.mark.req("E1", "O3")
-def test_the_connectors_credential_is_in_no_representation_of_the_settings() -> None:
+def test_the_connectors_credential_is_in_no_representation_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACET_AMQP_URL", login("executor"))
     settings = load_settings(ExecutorSettings)
     assert settings.crm_token.get_secret_value() == "CANARY"
     assert "CANARY" not in f"{settings!r} {settings} {settings.model_dump_json()}"
 
 
-def test_a_setting_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        refuse_setting("PLACET_POLICY_FILE", "it is not good")
-    assert (caught.value.code, capsys.readouterr().err) == (EX_CONFIG, "setting PLACET_POLICY_FILE: it is not good\n")
+FILES = [(PermissionSettings, "PLACET_POLICY_FILE"), (PlannerSettings, "PLACET_SCRIPT_FILE")]
 
 
-def test_a_file_that_a_setting_names_must_be_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    there = tmp_path / "script.yaml"
-    there.touch()
-    assert readable_file("PLACET_SCRIPT_FILE", str(there)) == there
-    for missing in (tmp_path / "gone.yaml", tmp_path):
-        with pytest.raises(SystemExit) as caught:
-            readable_file("PLACET_SCRIPT_FILE", str(missing))
-        assert caught.value.code == EX_CONFIG
-        assert "PLACET_SCRIPT_FILE" in capsys.readouterr().err
+@pytest.mark.req("P11", "O3")
+@pytest.mark.parametrize(("kind", "name"), FILES, ids=["permission", "planner"])
+@pytest.mark.parametrize(
+    "content", [None, "CANARY: [", "- CANARY", "\t", b"\xff"], ids=["gone", "cut", "odd", "tab", "bytes"]
+)
+def test_a_file_that_cannot_be_read_is_named_in_one_line_without_its_content(
+    kind: type[ServiceSettings],
+    name: str,
+    content: str | bytes | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "file.yaml"
+    if content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    monkeypatch.setenv("PLACET_AMQP_URL", login(kind.service))
+    monkeypatch.setenv(name, str(file))
+    said = refusal(kind, capsys)
+    assert said.startswith(f"setting {name}: {file}: ")
+    assert len(said.splitlines()) == 1
+    assert "CANARY" not in said
 
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -154,10 +232,11 @@ def test_b13_a_policy_that_cannot_be_in_force_stops_the_service_at_start(tmp_pat
     policy.write_text(
         json.dumps({"name": "x", "rules": [{"id": "x", "effect": "ask", "actions": ["crm.note.delte"], "approver": {}}]})
     )
-    ended = run("placet.permission", "serve", PLACET_POLICY_FILE=str(policy))
-    assert ended.returncode == EX_CONFIG
-    assert "PLACET_POLICY_FILE" in ended.stderr
-    assert "crm.note.delte" in ended.stderr
+    for verb in ("serve", "check"):
+        ended = run("placet.permission", verb, PLACET_POLICY_FILE=str(policy), PLACET_AMQP_URL=login("permission"))
+        assert ended.returncode == EX_CONFIG
+        assert "PLACET_POLICY_FILE" in ended.stderr
+        assert "crm.note.delte" in ended.stderr
 
 
 def test_a_service_says_whether_its_settings_are_whole() -> None:

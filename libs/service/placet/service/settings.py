@@ -1,20 +1,31 @@
 """Settings come from the environment, are read once, and stop the service by name when they are missing or wrong."""
 
 import sys
-from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import ClassVar, Self, TypeVar
+from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 EX_CONFIG = 78
 """Exit status of sysexits.h: something in the configuration is wrong."""
 
 
+class WrongSetting(ValueError):
+    """A setting that does not go with others: its name, and what it must be."""
+
+    def __init__(self, name: str, must: str) -> None:
+        super().__init__(must)
+        self.name = name
+
+
 class ServiceSettings(BaseSettings):
     """What every service needs. Each field is the variable `PLACET_` + its name in capitals."""
 
-    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="PLACET_", extra="ignore", frozen=True, allow_inf_nan=False)
+    service: ClassVar[str]
+    """The service whose settings they are."""
 
     amqp_url: str = Field(pattern=r"^amqps?://.+", description="Login of this service's own broker user, with vhost")
     amqp_user_prefix: str = Field("", description="What stands before the name of every broker user of this system")
@@ -22,6 +33,22 @@ class ServiceSettings(BaseSettings):
     health_host: str = Field("127.0.0.1", description="Address of the health port")
     health_port: int | None = Field(None, ge=1, le=65535, description="Serve /healthz and /readyz on this port")
     log_level: str = Field("info", pattern="^(debug|info|warning|error)$")
+
+    @model_validator(mode="after")
+    def logs_in_as_the_service(self) -> Self:
+        """Under another name nothing that it says would be believed, and it would believe nobody."""
+        if _user(self.amqp_url) != self.amqp_user_prefix + self.service:
+            raise WrongSetting(
+                "PLACET_AMQP_USER_PREFIX", f"with {self.service!r} behind it, must make the user of PLACET_AMQP_URL"
+            )
+        return self
+
+
+def _user(url: str) -> str:
+    try:
+        return unquote(urlsplit(url).username or "")
+    except ValueError as error:
+        raise WrongSetting("PLACET_AMQP_URL", "must be a URL") from error
 
 
 class DatabaseSettings(ServiceSettings):
@@ -70,23 +97,11 @@ def load_settings(kind: type[S]) -> S:
     try:
         return kind()
     except ValidationError as invalid:
-        _refuse([(f"PLACET_{'_'.join(map(str, error['loc']))}".upper(), error["msg"]) for error in invalid.errors()])
+        for error in invalid.errors():
+            print(f"setting {_name(error)}: {error['msg'].removeprefix('Value error, ')}", file=sys.stderr)
+        sys.exit(EX_CONFIG)
 
 
-def refuse_setting(name: str, why: str) -> NoReturn:
-    """Exit with EX_CONFIG because the setting `name` cannot work."""
-    _refuse([(name, why)])
-
-
-def readable_file(name: str, path: str) -> Path:
-    """The file that a setting names; exits with EX_CONFIG when it cannot be read."""
-    found = Path(path)
-    if not found.is_file():
-        refuse_setting(name, f"no file at {path}")
-    return found
-
-
-def _refuse(faults: list[tuple[str, str]]) -> NoReturn:
-    for name, why in faults:
-        print(f"setting {name}: {why}", file=sys.stderr)
-    sys.exit(EX_CONFIG)
+def _name(error: ErrorDetails) -> str:
+    cause = error.get("ctx", {}).get("error")
+    return cause.name if isinstance(cause, WrongSetting) else f"PLACET_{'_'.join(map(str, error['loc']))}".upper()

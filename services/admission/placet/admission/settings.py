@@ -1,13 +1,16 @@
 """Settings of admission."""
 
+from typing import ClassVar
+
 from pydantic import Field, model_validator
 
-from placet.service.settings import DatabaseSettings, MandateSettings
+from placet.service.settings import DatabaseSettings, MandateSettings, WrongSetting
 
 
 class Settings(DatabaseSettings, MandateSettings):
     """Admission's own settings, all in seconds."""
 
+    service: ClassVar[str] = "admission"
     lease_seconds: float = Field(30, gt=0, description="How long a claim is believed")
     recovery_seconds: float = Field(1, gt=0, description="How often lost leases are looked for")
     resolve_seconds: float = Field(
@@ -19,5 +22,5 @@ class Settings(DatabaseSettings, MandateSettings):
     def deadlines_fit(self) -> "Settings":
         """A claim must outlive the check that comes before it, or every claim would be lost (DESIGN 5)."""
         if self.ask_seconds >= self.lease_seconds:
-            raise ValueError("PLACET_ASK_SECONDS must be shorter than PLACET_LEASE_SECONDS")
+            raise WrongSetting("PLACET_ASK_SECONDS", "must be shorter than PLACET_LEASE_SECONDS")
         return self

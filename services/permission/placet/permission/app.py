@@ -8,21 +8,17 @@ from placet.contracts.permissions import DecisionRelayed, DecisionSubmitted, Dec
 from placet.messaging import Consumer, DatabaseParking, Outbox, Publisher
 from placet.permission.expiry import Expiry
 from placet.permission.handlers import Handlers
-from placet.permission.policy import BadPolicy, load_policy
+from placet.permission.policy import load_policy
 from placet.permission.settings import Settings
 from placet.permission.store import Store
 from placet.service.database import Database
 from placet.service.runner import Alarm, Loop, Part
-from placet.service.settings import load_settings, refuse_setting
+from placet.service.settings import load_settings
 
 
 def build(alarm: Alarm) -> Sequence[Part]:
     """The parts of the permission service, in the order in which they start."""
     settings = load_settings(Settings)
-    try:
-        policy = load_policy(Path(settings.policy_file))
-    except BadPolicy as bad:
-        refuse_setting("PLACET_POLICY_FILE", f"{settings.policy_file}: {bad}")
     database = Database(
         settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.permission")
     )
@@ -31,7 +27,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     store = Store(database, outbox)
     keys = KeySource(settings.auth_jwks)
     verifier = Verifier(keys, issuer=settings.auth_issuer, audience=settings.decision_audience)
-    handlers = Handlers(store, policy, verifier)
+    handlers = Handlers(store, load_policy(Path(settings.policy_file)), verifier)
     expiry = Loop("expiry", Expiry(store).run_once, settings.expiry_seconds)
     consumer = Consumer.of("permission", settings, DatabaseParking(database, outbox), publisher, alarm)
     consumer.on(PermissionAsked, handlers.on_permission_asked)

@@ -88,8 +88,9 @@ class _Once(yaml.SafeLoader):
 def load_policy(path: Path) -> Policy:
     """Read a policy. Raises BadPolicy with the key that is wrong."""
     try:
-        return Policy.model_validate(yaml.load(path.read_text("utf-8"), _Once))  # noqa: S506  a SafeLoader
+        with path.open(encoding="utf-8") as text:  # of a file, unlike of a string, the loader's errors show no piece
+            return Policy.model_validate(yaml.load(text, _Once))  # noqa: S506  a SafeLoader
     except ValidationError as invalid:
-        raise BadPolicy(why_invalid(invalid)) from invalid
-    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
-        raise BadPolicy(str(error)) from error
+        raise BadPolicy(f"{path}: {why_invalid(invalid)}") from invalid
+    except (yaml.YAMLError, OSError, ValueError) as error:
+        raise BadPolicy(f"{path}: {' '.join(str(error).split())}") from error

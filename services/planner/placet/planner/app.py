@@ -1,9 +1,7 @@
 """The planner put together: the only place that opens pools, brokers and clients."""
 
 from collections.abc import Sequence
-
-import yaml
-from pydantic import ValidationError
+from pathlib import Path
 
 from placet.contracts.permissions import PermissionRequested
 from placet.contracts.turns import ToolCallSettled, TurnAccepted, TurnRetried
@@ -15,18 +13,19 @@ from placet.planner.stalls import Stalls
 from placet.planner.store import Store
 from placet.service.database import Database
 from placet.service.runner import Alarm, Part
-from placet.service.settings import load_settings, readable_file, refuse_setting
+from placet.service.settings import load_settings
 
 
 def build(alarm: Alarm) -> Sequence[Part]:
     """The parts of the planner, in the order in which they start."""
     settings = load_settings(Settings)
+    model = ScriptedModel(load_scripts(Path(settings.script_file)))
     database = Database(settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.planner"))
     publisher = Publisher("planner", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)
     parking = DatabaseParking(database, outbox)
-    handlers = Handlers(store, _model(settings), attempts=settings.model_attempts, seconds=settings.model_seconds)
+    handlers = Handlers(store, model, attempts=settings.model_attempts, seconds=settings.model_seconds)
     stalls = Stalls(parking, {TurnAccepted: handlers.on_turn_accepted, ToolCallSettled: handlers.on_tool_call_settled})
     consumer = Consumer.of("planner", settings, parking, publisher, alarm)
     consumer.on(TurnAccepted, handlers.on_turn_accepted, stalls.given_up)
@@ -34,10 +33,3 @@ def build(alarm: Alarm) -> Sequence[Part]:
     consumer.on(ToolCallSettled, handlers.on_tool_call_settled, stalls.given_up)
     consumer.on(TurnRetried, stalls.on_turn_retried)
     return [database, publisher, outbox, consumer]
-
-
-def _model(settings: Settings) -> ScriptedModel:
-    try:
-        return ScriptedModel(load_scripts(readable_file("PLACET_SCRIPT_FILE", settings.script_file)))
-    except (yaml.YAMLError, ValidationError) as error:
-        refuse_setting("PLACET_SCRIPT_FILE", f"{settings.script_file}: {error}")

@@ -18,6 +18,10 @@ from placet.planner.model import CallAsked, ModelFailed, Reply, Said
 INLINE = "!script "
 
 
+class BadScript(ValueError):
+    """The scripts cannot be played; the text names the key."""
+
+
 class ScriptedCall(BaseModel):
     """A call of a step. `raw` is sent as it is, for arguments that are not proper JSON."""
 
@@ -63,8 +67,14 @@ _STEPS = TypeAdapter(list[Step])
 
 
 def load_scripts(path: Path) -> list[Script]:
-    """The scripts of a file. Raises OSError, yaml.YAMLError or pydantic.ValidationError."""
-    return _SCRIPTS.validate_python(yaml.safe_load(path.read_text("utf-8")))
+    """The scripts of a file. Raises BadScript with the key that is wrong."""
+    try:
+        with path.open(encoding="utf-8") as text:  # of a file, unlike of a string, the loader's errors show no piece
+            return _SCRIPTS.validate_python(yaml.safe_load(text))
+    except ValidationError as invalid:
+        raise BadScript(f"{path}: {why_invalid(invalid)}") from invalid
+    except (yaml.YAMLError, OSError, ValueError) as error:
+        raise BadScript(f"{path}: {' '.join(str(error).split())}") from error
 
 
 class ScriptedModel:
