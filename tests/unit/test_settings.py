@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from placet.executor.settings import Settings as ExecutorSettings
 from placet.ingress.settings import Settings as IngressSettings
 from placet.permission.settings import Settings as PermissionSettings
 from placet.planner.settings import Settings as PlannerSettings
+from placet.service.server import Server
 from placet.service.settings import EX_CONFIG, MigrationSettings, ServiceSettings, load_settings
 
 WHOLE = {
@@ -245,3 +247,25 @@ def test_a_service_says_whether_its_settings_are_whole() -> None:
     assert (whole.returncode, whole.stderr) == (0, "")
     assert (wrong.returncode, wrong.stdout) == (EX_CONFIG, "")
     assert "PLACET_PREFETCH" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "wrong"),
+    [("127.0.0.1", "PORT"), ("192.0.2.1", "HOST"), ("no.host.invalid", "HOST")],
+    ids=["taken", "far", "none"],
+)
+def test_an_address_at_which_nobody_can_listen_is_named(host: str, wrong: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = run("placet.planner", "serve", PLACET_HEALTH_HOST=host, PLACET_HEALTH_PORT=port)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"setting PLACET_HEALTH_{wrong}: ")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+async def test_the_address_of_the_api_has_settings_of_its_own() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        server = Server(None, *taken.getsockname())
+        with pytest.raises(OSError, match="in use"):
+            await server.start()
+    assert server.setting == "PLACET_HTTP_PORT"

@@ -1,6 +1,7 @@
 """An HTTP server as a part of a service."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ import structlog
 import uvicorn
 
 log = structlog.get_logger()
+
+OF_A_PORT = (errno.EADDRINUSE, errno.EACCES)
+"""Errors of listening that another port mends; the others are those of the host."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -25,6 +29,7 @@ class Server:
     def __init__(self, app: Any, host: str, port: int, *, name: str = "http") -> None:
         """Serve an ASGI application; port 0 takes a free one, and the log says which."""
         self._name = name
+        self.setting = f"PLACET_{name}_HOST".upper()
         self._listener = (host, port)
         self._server = _Uvicorn(
             uvicorn.Config(
@@ -38,8 +43,13 @@ class Server:
         )
 
     async def start(self) -> None:
-        """Listen. Raises OSError when the port is taken."""
-        listener = socket.create_server(self._listener)
+        """Listen. Raises OSError when the port is taken or the host is not ours; `setting` then names which."""
+        try:
+            listener = socket.create_server(self._listener)
+        except OSError as error:
+            if error.errno in OF_A_PORT:
+                self.setting = f"PLACET_{self._name}_PORT".upper()
+            raise
         host, port = listener.getsockname()[:2]
         self._task = asyncio.create_task(self._server.serve([listener]))
         log.info(f"{self._name}.listening", action=f"{self._name}.listening", url=f"http://{host}:{port}")
