@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.planner.model import CallAsked, ModelFailed, Reply, Said
+from placet.planner.model import CallAsked, CallSaid, ModelFailed, Reply, Said
 from placet.planner.scripted import INLINE, BadScript, Script, ScriptedModel, load_scripts
 from placet.planner.settings import SHIPPED_SCRIPT
 
@@ -81,6 +81,30 @@ async def test_the_shipped_script_can_be_played_to_its_end() -> None:
     for script in scripts:
         for done in range(len(script.steps)):
             assert await model.ask(transcript(script.when, done)) == script.steps[done].reply()
+
+
+def called(text: str, *outcomes: str) -> list[Said]:
+    """A conversation in which one reply asked for calls that ended with these outcomes, the last call first."""
+    calls = tuple(CallSaid(f"call_{index}", "a", "{}") for index in range(len(outcomes)))
+    results = [Said(9, "tool", "{}", call.tool_call_id, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
+    return [Said(1, "user", text), Said(2, "assistant", "", calls=calls), *reversed(results)]
+
+
+@pytest.mark.req("U6")
+@pytest.mark.parametrize("outcome", ["denied", "failed", "expired", "unknown", "skipped"])
+async def test_the_shipped_script_claims_no_success_that_there_was_not(outcome: str) -> None:
+    scripts = load_scripts(Path(SHIPPED_SCRIPT))
+    model = ScriptedModel(scripts)
+    for script in scripts:
+        good = await model.ask(called(script.when, outcome, "succeeded"))
+        bad = await model.ask(called(script.when, "succeeded", outcome))
+        assert (good.text, bad.text) == (script.steps[1].say, script.steps[1].otherwise)
+        assert bad.text
+
+
+@pytest.mark.req("U6")
+async def test_a_step_without_another_text_says_the_same_after_any_call() -> None:
+    assert (await MODEL.ask([*called("export", "denied"), Said(9, "assistant", "")])).text == "three"
 
 
 @pytest.mark.parametrize(

@@ -33,16 +33,17 @@ class ScriptedCall(BaseModel):
 
 
 class Step(BaseModel):
-    """One reply."""
+    """One reply. `otherwise` is said in place of `say` when the call before it did not succeed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     say: str = ""
+    otherwise: str = ""
     calls: tuple[ScriptedCall, ...] = ()
 
-    def reply(self) -> Reply:
-        """The step as the model's reply."""
+    def reply(self, *, succeeded: bool = True) -> Reply:
+        """The step as the model's reply, after a call that succeeded or did not."""
         return Reply(
-            self.say,
+            self.say if succeeded else self.otherwise or self.say,
             tuple(
                 CallAsked(
                     call.hint or f"call_{index}",
@@ -92,7 +93,7 @@ class ScriptedModel:
         steps = self._steps(transcript[last].text)
         if done >= len(steps):
             raise ModelFailed(f"the script has {len(steps)} steps, and all have been said")
-        return steps[done].reply()
+        return steps[done].reply(succeeded=_succeeded(transcript[last:]))
 
     def _steps(self, text: str) -> list[Step]:
         if text.startswith(INLINE):
@@ -102,3 +103,10 @@ class ScriptedModel:
                 raise ModelFailed(f"the script in the message cannot be read: {why_invalid(invalid)}") from None
         chosen = next((script for script in self._scripts if script.when.lower() in text.lower()), None)
         return chosen.steps if chosen else [Step(say="I have no script for that. Ask me to add a note to a customer.")]
+
+
+def _succeeded(transcript: Sequence[Said]) -> bool:
+    """Whether the last call that was asked for has succeeded; true when there was none."""
+    last = next((said.calls[-1].tool_call_id for said in reversed(transcript) if said.calls), None)
+    outcomes = [said.outcome for said in transcript if said.role == "tool" and said.tool_call_id == last]
+    return all(outcome == "succeeded" for outcome in outcomes)
