@@ -1,6 +1,7 @@
 """The committed examples, and those of every release, are still read by the code of today."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from placet.contracts.catalogue import ROUTES
+from placet.contracts.ids import new_secret_id
 from placet.contracts.message import MAX_BYTES, Envelope, Unreadable, decode
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
@@ -37,6 +39,13 @@ def test_an_example_is_read_as_the_message_that_its_publisher_may_say(path: Path
     envelope = decode(path.read_bytes(), KNOWN)
     assert envelope.message.wire == path.stem
     assert envelope.source == ROUTES[path.stem].publisher
+
+
+@pytest.mark.req("M1")
+def test_examples_name_an_interrupt_as_the_system_does() -> None:
+    bodies = [json.loads(path.read_bytes())["data"] for path in EXAMPLES]
+    named = {body["interrupt_id"] for body in bodies if "interrupt_id" in body}
+    assert {re.sub("[0-9a-f]", "0", each) for each in named} == {re.sub("[0-9a-f]", "0", new_secret_id("apr"))}
 
 
 @pytest.mark.req("M1")

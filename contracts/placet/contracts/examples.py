@@ -65,7 +65,7 @@ def _id(prefix: str, number: int) -> str:
 
 CONVERSATION, TURN, CALL, OPERATION = _id("conv", 1), _id("turn", 2), _id("call", 3), _id("op", 4)
 STALL = _id("stall", 5)
-INTERRUPT = "int_" + "5eed" * 12
+INTERRUPT = "apr_" + "5eed" * 12
 """As an interrupt's id is: impossible to guess, were it not printed here."""
 
 CALLED: dict[str, Any] = {"turn_id": TURN, "conversation_id": CONVERSATION, "tool_call_id": CALL}
