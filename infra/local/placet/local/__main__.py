@@ -7,8 +7,9 @@ import typer
 
 from placet.local.backing import backing
 from placet.local.errors import BackingError
+from placet.local.processes import DidNotStart
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
 
 @app.command()
@@ -21,7 +22,7 @@ def demo() -> None:
 
 
 @app.command()
-def up(port: int = typer.Option(8080, help="Port of the HTTP API")) -> None:
+def up(port: int = typer.Option(8080, min=0, max=65535, help="Port of the HTTP API")) -> None:
     """Run the whole system until Ctrl-C, and say where to look."""
     from placet.local.up import run_up
 
@@ -35,6 +36,9 @@ def main() -> None:
         app()
     except BackingError as error:
         print(f"placet: {error}", file=sys.stderr)
+        sys.exit(1)
+    except DidNotStart as error:
+        print(f"placet: {error.in_one_line()}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

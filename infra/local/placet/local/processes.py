@@ -19,6 +19,11 @@ INHERITED = ("PATH", "HOME", "LANG", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PY
 class DidNotStart(Exception):
     """A process ended, or said nothing, instead of being ready; the text ends with what it wrote."""
 
+    def in_one_line(self) -> str:
+        """What did not start, and the last that it wrote besides log entries: there a service says what it lacks."""
+        first, *written = [line for line in str(self).splitlines() if line and not line.startswith("{")]
+        return " ".join([first, *written[-1:]])
+
 
 class Process:
     """One process of a run."""

@@ -21,6 +21,12 @@ def write_profile(system: System, path: Path, tenant: str) -> None:
     _replace(path, json.dumps({"url": system.url, "tokens": tokens}, indent=2) + "\n")
 
 
+def remove_profile(system: System, path: Path) -> None:
+    """Remove the profile of a system, unless another one has written its own since. Raises OSError."""
+    if path.is_file() and json.loads(path.read_text("utf-8"))["url"] == system.url:
+        path.unlink()
+
+
 def _replace(path: Path, text: str) -> None:
     """Made anew under another name: a file that was there may have looser rights, or a reader in the middle of it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")

@@ -2,11 +2,12 @@
 
 import asyncio
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from placet.local.backing import Backing
-from placet.local.system import system
-from placet.local.tokens import write_profile
+from placet.local.system import System, system
+from placet.local.tokens import remove_profile, write_profile
 
 PROFILE = Path(".placet/profile.json")
 TENANT = "acme"
@@ -26,12 +27,35 @@ Placet runs at {url}  (Ctrl-C stops it and removes everything)
 
 
 async def run_up(backing: Backing, port: int) -> None:
-    """Run everything, write the profile that the command line reads, and wait for Ctrl-C."""
+    """Run everything until Ctrl-C, which counts while the services start too. Raises DidNotStart."""
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with system(backing, {"ingress": {"PLACET_HTTP_PORT": str(port)}}) as running:
-        write_profile(running, PROFILE, TENANT)
+    try:
+        async with system(backing, {"ingress": {"PLACET_HTTP_PORT": str(port)}}, start=False) as running:
+            await _until(stop, running)
+            await running.stop()
+    finally:
+        for number in signals:
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+
+async def _until(stop: asyncio.Event, running: System) -> None:
+    up, stopped = asyncio.create_task(_up(running)), asyncio.create_task(stop.wait())
+    await asyncio.wait({up, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    up.cancel()
+    with suppress(asyncio.CancelledError):
+        await up
+
+
+async def _up(running: System) -> None:
+    """Start the services, write the profile that the command line reads, and keep it as long as they run."""
+    await running.start()
+    write_profile(running, PROFILE, TENANT)
+    try:
         print(WHERE.format(url=running.url, provider=running.provider_url, folder=running.folder), flush=True)
-        await stop.wait()
-        await running.stop()
+        await asyncio.get_running_loop().create_future()
+    finally:
+        remove_profile(running, PROFILE)
