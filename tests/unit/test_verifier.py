@@ -129,6 +129,11 @@ async def test_a_claim_of_another_type_is_refused_or_read_as_it_is(
     assert isinstance(principal.tenant, str)
 
 
+@pytest.mark.req("P6")
+async def test_an_end_beyond_every_clock_is_refused(verifier: Verifier, issuer: Issuer) -> None:
+    assert await refusal(verifier, signed(issuer, exp=10**400))
+
+
 @pytest.mark.req("P6", "T13")
 @pytest.mark.parametrize("tenant", ["../t2", "t1/customers", "t1\n", "t 1", "caf\u00e9", "\0", "x" * 500])
 async def test_a_tenant_is_an_identifier(verifier: Verifier, issuer: Issuer, tenant: str) -> None:

@@ -158,9 +158,9 @@ class Verifier:
             if str(decoded.header.get("typ", "")).lower() not in ("at+jwt", "application/at+jwt"):
                 raise InvalidToken("typ is not at+jwt")
             self._claims.validate(decoded.claims)
-        except (JoseError, ValueError, TypeError, KeyError) as error:
+            return _principal(decoded.claims)
+        except (JoseError, ValueError, TypeError, KeyError, OverflowError) as error:
             raise InvalidToken(self._why(error)) from error
-        return _principal(decoded.claims)
 
     def _why(self, error: Exception) -> str:
         match error:
