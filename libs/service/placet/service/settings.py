@@ -1,11 +1,11 @@
 """Settings come from the environment, are read once, and stop the service by name when they are missing or wrong."""
 
 import sys
-from typing import ClassVar, Self, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
-from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 EX_CONFIG = 78
@@ -102,6 +102,6 @@ def load_settings(kind: type[S]) -> S:
         sys.exit(EX_CONFIG)
 
 
-def _name(error: ErrorDetails) -> str:
+def _name(error: Mapping[str, Any]) -> str:
     cause = error.get("ctx", {}).get("error")
     return cause.name if isinstance(cause, WrongSetting) else f"PLACET_{'_'.join(map(str, error['loc']))}".upper()
