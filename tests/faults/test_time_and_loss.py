@@ -133,7 +133,7 @@ async def test_an_effect_that_may_have_happened_does_not_expire_into_not_execute
     await world.system.stop("executor")
     await world.system.start("executor", PLACET_CRASH_AT="executor:command.ready.v1:after_provider")
     turn = await world.alice.submit(script([delete(note)], "done"))
-    await world.approve(await world.card(turn))  # the policy of these tests lets a deletion be valid for two seconds
+    await world.approve(await world.card(turn))  # the policy of these tests lets a deletion be valid for four seconds
     await world.system.services["executor"].ended()
     view = await world.state(turn, "completed")
     assert [message["outcome"] for message in results(view)] == ["unknown"]
@@ -149,6 +149,11 @@ async def test_b33_what_could_not_be_sent_while_it_was_valid_is_not_sent_later(w
     card = await world.card(turn)
     await world.fault(refuse_status=429)
     await world.approve(card)
+
+    async def refused() -> bool:
+        return bool(await world.requests("DELETE"))
+
+    await wait_until(refused, "a request was refused while the approval was valid")
 
     async def over() -> bool:
         return datetime.now(UTC) > datetime.fromisoformat(card["expires_at"])

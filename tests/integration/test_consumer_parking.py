@@ -109,8 +109,10 @@ async def parked_of_a_frontend(body: bytes, station: Station) -> bytes:
         rb'{"authoriz\u0061tion": "TOKEN"}',
         b'{"auth": ["a", ":"], "authorization": "TOKEN"}',
         b'{"auth" "" "odd": "eyJTOKEN.TOKEN.TOKEN',
+        b'{"auth": "say "hi", "authorization": "TOKEN"}',
+        rb'{"auth": "say "hi", "odd": "Bearer\teyJTOKEN.TOKEN.TOKEN"}',
     ],
-    ids=["whole", "twice", "cut off", "with a quote", "escaped name", "behind an array", "anywhere"],
+    ids=["whole", "twice", "cut off", "with a quote", "escaped name", "behind an array", "anywhere", "odd quote", "escape"],
 )
 async def test_a_token_is_not_kept_with_what_is_parked(body: bytes, station: Station) -> None:
     kept = await parked_of_a_frontend(body, station)

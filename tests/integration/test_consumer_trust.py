@@ -10,7 +10,7 @@ import pytest
 from aiormq.exceptions import AMQPConnectionError
 
 from placet.contracts.catalogue import dead_queue, exchange, inbox_queue, reply_key
-from placet.contracts.commands import ResourceResolve, ResourceResolved
+from placet.contracts.commands import CommandReady, ResourceResolve, ResourceResolved
 from placet.contracts.examples import EXAMPLES
 from placet.contracts.message import Message
 from placet.contracts.permissions import DecisionAnswered, DecisionRelayed, PermissionAsked, PermissionDecided
@@ -119,6 +119,19 @@ async def test_b39_properties_that_cannot_be_read_cost_their_own_message_only(ki
         return sorted(heard.ids()) == sorted(each.message_id for each in good)
 
     await wait_until(both, "its neighbours are handled")
+
+
+@pytest.mark.req("M4")
+async def test_a_dead_letter_of_the_executor_says_that_its_properties_could_not_be_read(station: Station) -> None:
+    channel, user = await station.channel("admission"), station.ground.run.user_prefix + "admission"
+    underlay = await channel.get_underlay_channel()
+    odd = FarTime(message_id="m-odd", timestamp=EPOCH, user_id=user)
+    body = said(CommandReady, "admission")
+    await underlay.basic_publish(body, exchange=exchange("admission"), routing_key=CommandReady.wire, properties=odd)
+    await station.consumer("executor", Heard())
+    (dead,) = await station.take(dead_queue("executor"), 1)
+    assert dead.body == body
+    assert dead.headers["placet-unreadable"]
 
 
 @pytest.mark.req("M3", "M4")

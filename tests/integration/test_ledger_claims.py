@@ -8,7 +8,7 @@ import pytest
 
 from placet.admission.claims import Claims
 from placet.admission.recovery import Recovery
-from placet.admission.store import Proposal, Store, Subject
+from placet.admission.store import GivenBack, Proposal, Store, Subject
 from placet.canonical import CanonicalCommand, command_digest
 from placet.contracts.commands import ClaimAnswered, ClaimRequested, CommandReported
 from placet.contracts.ids import new_id
@@ -71,6 +71,10 @@ class Ledger:
             "admission", "update command set lease_until = clock_timestamp() where state = 'dispatching'"
         )
         assert await self.recovery.run_once() == 1
+
+    async def release(self, given_back: GivenBack) -> None:
+        """What recovery does with a lease that it has found over."""
+        await self._store.release(self.subject, given_back, [])
 
     async def report(self, fence: int, outcome: str, **more: Any) -> None:
         """A worker's report."""
@@ -138,7 +142,17 @@ async def test_a_late_success_settles_what_is_uncertain_and_in_nobody_s_hands(le
     await ledger.report(1, "succeeded", receipt="rcpt_1")
     command = await ledger.command()
     assert (command["state"], command["receipt"]) == ("succeeded", "rcpt_1")
+    assert await ledger.attempts() == [(1, "lost", False), (1, "succeeded", True)]
     assert not (await ledger.claim()).granted
+
+
+@pytest.mark.req("A6", "E6")
+async def test_a_worker_that_reported_while_its_lease_was_looked_at_was_not_lost(ledger: Ledger) -> None:
+    await ledger.approve()
+    await ledger.claim()
+    await ledger.report(1, "succeeded", receipt="rcpt_1")
+    await ledger.release(GivenBack(1, "worker_1", "lost", "the worker was lost"))
+    assert await ledger.attempts() == [(1, "succeeded", False)]
 
 
 @pytest.mark.req("A6")

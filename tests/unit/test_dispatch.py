@@ -21,6 +21,7 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
         self.each_look = 0.0
+        self.wakes_late = 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(asyncio, name)
@@ -33,7 +34,7 @@ class Clock:
         return self.now
 
     async def sleep(self, seconds: float) -> None:
-        self.now += seconds
+        self.now += seconds + self.wakes_late
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +123,14 @@ async def outcome(provider: Provider, seconds: float) -> str:
 async def test_b35_a_refusal_after_an_ambiguous_answer_does_not_say_that_nothing_was_done() -> None:
     provider = Provider([Ambiguous("the answer was lost"), Refused("the provider answered 401")])
     assert await outcome(provider, 5) in ("unknown", "undecided")
+
+
+@pytest.mark.req("E2", "P7")
+async def test_b33_a_process_that_wakes_up_late_begins_no_request_after_the_end(clock: Clock) -> None:
+    clock.wakes_late = 5.0
+    provider = Provider([NotSent("refused")], clock=clock)
+    assert (await run(provider, 1)).outcome == "not_sent"
+    assert provider.begun == [0.0]
 
 
 @pytest.mark.req("E2", "E4")

@@ -28,11 +28,11 @@ log = structlog.get_logger()
 ALGORITHMS = ["Ed25519", "EdDSA", "ES256", "RS256"]
 LEEWAY_SECONDS = 5
 REFRESH_SECONDS = 30
-"""An unknown key id makes us look for new keys, but not more often than this."""
+"""An unknown key id makes us look for new keys, but not more often than this after a look that succeeded."""
 RETRY_SECONDS = 1
 """How soon a look that failed may be followed by another."""
 MAX_AGE_SECONDS = 600
-"""Older keys are looked for again while they serve: one that was withdrawn is believed no longer than until then."""
+"""Older keys are looked for again while they serve, at the first token that comes then: it is still judged by them."""
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SUBJECT = re.compile(r"(?!rule:)[!-~]{1,255}")
@@ -101,7 +101,7 @@ class KeySource:
     async def _look_once(self) -> None:
         try:
             await self._read()
-        except (OSError, httpx2.HTTPError, ValueError) as error:
+        except Exception as error:  # all who wait for it would get it, and none of them can mend it
             self._away, self._look_again = True, time.monotonic() + RETRY_SECONDS
             log.warning("keys.unread", action="keys.unread", error=type(error).__name__)
 

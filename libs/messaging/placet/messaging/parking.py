@@ -9,14 +9,18 @@ from aio_pika.abc import AbstractIncomingMessage
 
 from placet.messaging.messages import Promise
 from placet.messaging.outbox import Outbox
+from placet.messaging.properties import NOTE
 from placet.messaging.publisher import PERSISTENT, Properties, Publisher
 from placet.service.database import Database, load_queries
 
 _STRING = re.compile(rb'("(?:[^"\\]|\\.)*+"?)(\s*+:)?+', re.DOTALL)
 """A string, even one that is cut off, and the colon that makes it a name. It never looks back: bodies may be large."""
 
-_JWT = re.compile(rb"(?<![\w-])eyJ[\w-]*+\.[\w-]++\.[\w-]*+")
-"""A signed token (RFC 7515 compact form, the header being JSON), wherever it stands."""
+_MEMBER = re.compile(rb'("authorization"\s*+:\s*+)"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+"""The member, wherever it stands: one quote too many turns the inside and the outside of strings round."""
+
+_DOTTED = re.compile(rb"(?<![\w-])[\w-]++\.[\w-]++\.[\w-]*+")
+"""What has the form of a signed token (RFC 7515); its JSON begins with `eyJ`."""
 
 
 def without_token(body: bytes) -> bytes:
@@ -29,7 +33,8 @@ def without_token(body: bytes) -> bytes:
         removed, secret = secret and not name, name and _is_token(string)
         return b'"[removed]"' if removed else found[0]
 
-    return _JWT.sub(b"[removed]", _STRING.sub(keep, body))
+    body = _MEMBER.sub(rb'\1"[removed]"', _STRING.sub(keep, body))
+    return _DOTTED.sub(lambda found: b"[removed]" if b"eyJ" in found[0] else found[0], body)
 
 
 def _is_token(name: bytes) -> bool:
@@ -134,6 +139,7 @@ class BrokerParking:
                 "placet-exchange": delivery.exchange or "",
                 "placet-routing-key": delivery.routing_key or "",
                 "placet-user-id": delivery.user_id or "",
+                NOTE: storable(str(delivery.headers.get(NOTE, ""))),
             },
         )
         if error := await self._publisher.send(without_token(delivery.body), properties, self._key):

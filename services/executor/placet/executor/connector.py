@@ -46,5 +46,5 @@ class Connector(Protocol):
         ...
 
     async def resolve(self, tenant: str, action: str, resource: str) -> Target | None:
-        """The target of an action inside the tenant, or None. Raises NotSent or Ambiguous."""
+        """The target of an action inside the tenant, or None. Raises NotSent, Refused or Ambiguous."""
         ...

@@ -62,11 +62,18 @@ async def dispatch(
             uncertain = seen
         except NotSent as not_sent:
             unreachable = f"the provider could not be reached: {not_sent}"
-        pause = min(2.0, 0.1 * 2**attempt) * random.uniform(0.8, 1.2)  # noqa: S311  jitter, no secret
-        if asyncio.get_running_loop().time() + pause > end:
+        if not await _pause(attempt, end):
             return _out_of_time(uncertain, unreachable, attempt)
-        await asyncio.sleep(pause)
     raise AssertionError("unreachable: the loop has no end of its own")
+
+
+async def _pause(attempt: int, end: float) -> bool:
+    """Wait before the next request. Whether it may begin: not after `end`, also when a busy process wakes up late."""
+    now, pause = asyncio.get_running_loop().time, min(2.0, 0.1 * 2**attempt) * random.uniform(0.8, 1.2)  # noqa: S311  jitter
+    if now() + pause > end:
+        return False
+    await asyncio.sleep(pause)
+    return now() <= end
 
 
 def _out_of_time(uncertain: str, unreachable: str, attempts: int) -> Known:

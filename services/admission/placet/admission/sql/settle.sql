@@ -12,7 +12,8 @@ with settled as (
     returning 1),
 reported as (
     insert into attempt (tenant, operation_id, fence, worker, requests, outcome, reason, receipt, late)
-    select tenant, operation_id, :fence, :worker, :requests, :state, :reason, :receipt, fence > :fence
+    select tenant, operation_id, :fence, :worker, :requests, :state, :reason, :receipt,
+           not (state = 'dispatching' and fence = :fence)
       from command where tenant = :tenant and operation_id = :operation_id and fence >= :fence
     on conflict do nothing),
 promised as (

@@ -59,7 +59,7 @@ class Crm:
         return Receipt(receipt[:MAX_RECEIPT_CHARACTERS] if isinstance(receipt, str) else None, _bounded(body))
 
     async def resolve(self, tenant: str, action: str, resource: str) -> Target | None:
-        """A customer of the tenant, as it is now. Raises NotSent or Ambiguous."""
+        """A customer of the tenant, as it is now. Raises NotSent, Refused or Ambiguous."""
         response = await _sent(self._client.get(_customer(tenant, resource)))
         if response.status_code == 404:
             return None
