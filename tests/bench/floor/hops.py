@@ -29,7 +29,8 @@ transient, on classic queues: resource.resolve, claim.requested and decision.ver
 Each hop writes as many rows as the real one, into one table: the first holds the message, the others only their key.
 The floor has no HTTP: the driver brings turns and decisions over the broker, as a frontend and an approver application
 may, which costs the floor one delivery at ingress that ours does not have, and ours its HTTP server and the answer to a
-decision. Nor does the floor read: ours reads the turn, the transcript, the approval or the command nine times a cycle.
+decision. Nor does the floor read: ours reads the turn, the transcript, the approval, the command or the time ten times
+a cycle.
 """
 
 from dataclasses import dataclass

@@ -27,8 +27,10 @@ TRANSIENT = (
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
 )
-"""What waiting and trying again can mend."""
+"""What waiting and trying again can mend. Among it what asyncpg calls a fault of its own: a statement that meets the
+server's last word before the end of its connection."""
 
 
 @dataclass(frozen=True, slots=True)
