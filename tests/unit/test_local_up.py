@@ -14,12 +14,14 @@ import pytest
 from placet.local import __main__ as command
 from placet.local import up
 from placet.local.backing import Backing
-from placet.local.broker_admin import administrator_of
+from placet.local.broker_admin import ManagementApi
 from placet.local.issuer import Issuer
 from placet.local.processes import DidNotStart
 
-AMQP = "amqp://guest:guest@127.0.0.1"
-NOWHERE = Backing(AMQP, "postgresql://127.0.0.1:1/postgres", "redis://127.0.0.1:1", administrator_of(AMQP))
+AMQP = "amqp://127.0.0.1:1"
+NOWHERE = Backing(
+    AMQP, "postgresql://127.0.0.1:1/postgres", "redis://127.0.0.1:1", ManagementApi("http://127.0.0.1:1", AMQP)
+)
 
 
 class Started:
