@@ -49,7 +49,7 @@ contracts-check: setup ## regenerate and compare; refuse an incompatible change 
 bench: setup ## measure gated and ungated cycles beside the raw floor
 	@$(PY) tests/bench
 
-coverage-of-requirements: setup ## list the requirements that no test names
+coverage-of-requirements: setup ## list the requirements and cases that no test names
 	@$(PY) tests/requirements.py
 
 lock: setup ## compile the pinned dependencies again
@@ -57,4 +57,4 @@ lock: setup ## compile the pinned dependencies again
 	  --generate-hashes --no-emit-index-url --no-header --no-annotate -q -o infra/lock/$$name.lock; done
 
 clean: ## remove the environment and what tools left
-	@rm -rf $(VENV) .pytest_cache .ruff_cache build dist
+	@rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

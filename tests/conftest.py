@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Generator
 
+import aio_pika
 import pytest
 
 from placet.local.backing import Backing
@@ -24,6 +25,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if lines:
             terminalreporter.section(f"figures of {report.nodeid}")
             terminalreporter.line("\n".join(lines))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_broker_connection_is_closed() -> Generator[None]:
+    """One that came up, and that nobody has closed, fails the test in which it is collected.
+
+    aio-pika itself closes what is collected, in whichever thread that happens, and minds only where no loop runs.
+    """
+
+    def mind(connection: aio_pika.Connection) -> None:
+        if connection.transport and not (connection.is_closed or connection.loop.is_closed()):
+            raise ResourceWarning(f"never closed: {connection!r}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aio_pika.Connection, "__del__", mind)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
-"""A station: the parts of libs/messaging as any service, in the test's own loop, on a vhost and databases of their own.
+"""A station: the parts of libs/messaging as any service, in the test's own loop, on a ground.
 
-A ground is made once and shared; a station is one test's use of it and finds its queues and tables empty.
+A station is one test's use of its ground, and finds its queues and tables empty.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -14,25 +14,18 @@ import aio_pika
 import asyncpg
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 
-from placet.contracts.catalogue import exchange, heard_by
+from grounds import OPERATOR, Ground, Json
+from placet.contracts.catalogue import dead_queue, exchange, heard_by, inbox_queue, request_queue
 from placet.contracts.message import Message
-from placet.contracts.topology import definitions
-from placet.local.broker_admin import BrokerAdmin, vhost_url
-from placet.local.databases import create_databases, drop_databases, login_url
-from placet.local.run import Run
 from placet.messaging import BrokerParking, Cause, Consumer, DatabaseParking, Outbox, Publisher, Requester
 from placet.messaging.consumer import Handler
 from placet.messaging.parking import Parking
 from placet.service.database import Database, parse_query
-from placet.service.runner import Alarm, Part
+from placet.service.runner import Part, Running
 from placet.testing import wait_until
 from wires import Wire
 
-Json = dict[str, Any]
 P = TypeVar("P", bound=Part)
-
-OPERATOR = "operator"
-"""A broker user with every permission in the ground's vhost."""
 
 DEED = parse_query(
     "deed",
@@ -49,47 +42,6 @@ DEED = parse_query(
 _DEED_TABLE = "create table if not exists deed (name text primary key check (name <> ''))"
 
 
-class Ground:
-    """A vhost with the whole topology and an operator, and the databases of every service."""
-
-    def __init__(self, amqp_url: str, admin: BrokerAdmin, postgres_url: str) -> None:
-        self.amqp_url, self.admin, self.postgres_url = amqp_url, admin, postgres_url
-        self.run = Run()
-        self.topology = definitions(self.run.vhost, self.run.user_prefix, self.run.password)
-        operator = self.run.user_prefix + OPERATOR
-        self.topology["users"].append({"name": operator, "password": self.run.password(operator), "tags": ""})
-        everything = {"configure": ".*", "write": ".*", "read": ".*"}
-        self.topology["permissions"].append({"user": operator, "vhost": self.run.vhost, **everything})
-
-    async def import_topology(self, **more: list[Json]) -> None:
-        """Load the definitions, again perhaps, with more of them."""
-        await asyncio.to_thread(self.admin.import_definitions, self.topology | more)
-
-    def amqp(self, user: str) -> str:
-        """The login of one of the broker users."""
-        name = self.run.user_prefix + user
-        return vhost_url(self.amqp_url, self.run.vhost, name, self.run.password(name))
-
-    def postgres(self, service: str, *, owner: bool = False) -> str:
-        """The login of a service's role, or of its schema's owner."""
-        role = self.run.owner(service) if owner else self.run.database(service)
-        return login_url(self.postgres_url, self.run, role, service)
-
-
-@asynccontextmanager
-async def ground(amqp_url: str, admin: BrokerAdmin, postgres_url: str) -> AsyncGenerator[Ground]:
-    """A ground for the block; nothing of it remains."""
-    made = Ground(amqp_url, admin, postgres_url)
-    try:
-        await made.import_topology()
-        await create_databases(postgres_url, made.run)
-        yield made
-    finally:
-        await drop_databases(postgres_url, made.run)
-        users = [*made.run.users, made.run.user_prefix + OPERATOR]
-        await asyncio.to_thread(admin.delete, [made.run.vhost], users)
-
-
 @dataclass
 class Heard:
     """What handlers were called with, in order."""
@@ -100,9 +52,24 @@ class Heard:
         """A handler that does nothing else."""
         self.calls.append((message, cause))
 
+    def tenants(self) -> list[str]:
+        """The tenants, in order of handling."""
+        return [cause.tenant for _, cause in self.calls]
+
     def ids(self) -> list[str]:
         """The message ids, in order of handling."""
         return [cause.message_id for _, cause in self.calls]
+
+
+@dataclass(frozen=True)
+class Parked:
+    """A parked delivery, wherever its service keeps it."""
+
+    body: bytes
+    reason: str
+    exchange: str
+    routing_key: str
+    user_id: str | None
 
 
 class Station:
@@ -112,10 +79,9 @@ class Station:
         self.ground = ground
         self._open = AsyncExitStack()
         self._databases: dict[str, Database] = {}
+        self._running: list[Running] = []
 
     async def __aenter__(self) -> Self:
-        self.alarm = Alarm()
-        self.alarmed = asyncio.create_task(self.alarm.wait())
         self.operator = await self.channel(OPERATOR)
         for queue in self.ground.topology["queues"]:
             await (await self.operator.get_queue(queue["name"], ensure=False)).purge()
@@ -124,17 +90,21 @@ class Station:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self.alarmed.cancel()
         await self._open.aclose()
+
+    def ended(self) -> list[str]:
+        """Why parts have ended by themselves: each would have ended its service."""
+        ended = [part.running for part in self._running if part.running.done()]
+        return [str(each.exception()) for each in ended if not each.cancelled()]
 
     async def channel(self, user: str) -> AbstractChannel:
         """A plain channel of a broker user, with confirms, on a connection of its own."""
         connection = await self._open.enter_async_context(await aio_pika.connect(self.ground.amqp(user)))
         return await connection.channel(on_return_raises=True)
 
-    async def wire(self) -> Wire:
-        """A line to the broker."""
-        made = Wire(self.ground.amqp_url)
+    async def wire(self, *, heartbeat: int = 60) -> Wire:
+        """A line to the broker, with a heartbeat every so many seconds."""
+        made = Wire(self.ground.amqp_url, heartbeat=heartbeat)
         await made.start()
         self._open.push_async_callback(made.stop)
         return made
@@ -162,6 +132,17 @@ class Station:
         query = parse_query("rows", f"select * from {table}")
         return [dict(row) for row in await (await self.database(service)).all(query)]
 
+    async def parked(self, service: str) -> list[Parked]:
+        """What a service has parked; the executor, which has no database, does so among its dead letters."""
+        names = ("reason", "exchange", "routing_key", "user_id")
+        if service != "executor":
+            rows = await self.rows(service, "parked")
+            return [Parked(row["body"], *(row[name] for name in names)) for row in rows]
+        ready, _ = await self.counts(dead_queue(service))
+        headers = [f"placet-{name.replace('_', '-')}" for name in names]
+        taken = await self.take(dead_queue(service), ready)
+        return [Parked(dead.body, *(str(dead.headers.get(name, "")) for name in headers)) for dead in taken]
+
     async def publisher(self, service: str, wire: Wire | None = None) -> Publisher:
         """A started publisher."""
         return await self._started(Publisher(service, self._url(service, wire)))
@@ -188,7 +169,6 @@ class Station:
             self._url(service, wire),
             parking=parking or await self.parking(service, publisher),
             publisher=publisher,
-            alarm=self.alarm,
             prefetch=prefetch,
             user_prefix=self.ground.run.user_prefix,
         )
@@ -220,6 +200,38 @@ class Station:
             found = (await (await connection.channel()).declare_queue(queue, passive=True)).declaration_result
         return found.message_count or 0, found.consumer_count or 0
 
+    async def leaves(self, consumer: Consumer, service: str) -> list[str]:
+        """Stop the last consumer of a service when all has been sent to it; the ids of what it gives back as it goes."""
+        consumed = [inbox_queue(service), *([request_queue(service)] if heard_by(service, "request") else [])]
+        for queue in consumed:
+            await wait_until(partial(self._delivered, queue), f"{queue} is consumed and empty", within=60)
+        await consumer.stop()
+        assert await self.counts(dead_queue(service)) == (0, 0)
+        left: list[str] = []
+        for queue in consumed:
+            await wait_until(partial(self._unread, queue), f"nobody consumes {queue}")
+            left += await self._rest(queue)
+        return left
+
+    async def _rest(self, queue: str) -> list[str]:
+        """The ids of what lies in a queue, taken out by a login of now: the broker may have been away."""
+        async with await aio_pika.connect(self.ground.amqp(OPERATOR)) as connection:
+            found, ids = await (await connection.channel()).get_queue(queue, ensure=False), list[str]()
+            while message := await found.get(no_ack=True, fail=False):
+                ids.append(message.message_id or "")
+        return ids
+
+    async def leaves_nothing(self, consumer: Consumer, service: str) -> None:
+        """Conservation (G4): a consumer that is stopped has acknowledged all."""
+        assert await self.leaves(consumer, service) == []
+
+    async def _delivered(self, queue: str) -> bool:
+        ready, consumers = await self.counts(queue)
+        return ready == 0 and consumers > 0
+
+    async def _unread(self, queue: str) -> bool:
+        return (await self.counts(queue))[1] == 0
+
     async def take(self, queue: str, count: int) -> list[AbstractIncomingMessage]:
         """So many messages, taken out of a queue as soon as they are there."""
         found = await self.operator.get_queue(queue, ensure=False)
@@ -241,6 +253,8 @@ class Station:
 
     async def _started(self, part: P) -> P:
         await part.start()
+        if isinstance(part, Running):
+            self._running.append(part)
         self._open.push_async_callback(part.stop)
         return part
 

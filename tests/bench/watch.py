@@ -12,11 +12,11 @@ import aio_pika
 from aio_pika.abc import AbstractConnection, AbstractExchange, AbstractIncomingMessage
 
 from placet.contracts.catalogue import OUTSIDE, exchange, inbox_queue
+from placet.contracts.turns import TURN_ENDS
 from placet.local.system import System
 
 Json = dict[str, Any]
 
-ENDS = ("completed", "failed", "cancelled", "budget_exhausted")
 PATIENCE_SECONDS = 30.0
 
 
@@ -83,7 +83,7 @@ class Watch:
             about |= {"state": "failed"}  # a turn may well be completed without the effect; a cycle is not
         if raw.routing_key == "permission.requested.v1":
             self._saw("card", about)
-        elif raw.routing_key == "turn.changed.v1" and about["state"] in ENDS:
+        elif raw.routing_key == "turn.changed.v1" and about["state"] in TURN_ENDS:
             self._saw("end", about)
 
     def _saw(self, what: str, about: Json) -> None:

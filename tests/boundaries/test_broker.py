@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractQueue
+from aio_pika.connection import make_url
 from aio_pika.exceptions import DeliveryError
 from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelPreconditionFailed
 
@@ -200,5 +201,7 @@ async def test_copies_by_header_reach_nobody(placet: System, party: str, header:
 @each_party
 async def test_a_party_has_no_other_vhost(placet: System, party: str) -> None:
     elsewhere = urlsplit(placet.amqp_url(party))._replace(path="/%2F").geturl()
+    refused = aio_pika.Connection(make_url(elsewhere))
     with pytest.raises(AMQPError):
-        await aio_pika.connect(elsewhere)
+        await refused.connect()
+    await refused.close()

@@ -15,7 +15,6 @@ from placet.contracts.message import Message, wrap
 from placet.contracts.permissions import PermissionDecided
 from placet.contracts.turns import ToolCallProposed
 from placet.local.system import System
-from placet.testing import wait_until
 from world import World, create, script
 
 Json = dict[str, Any]
@@ -51,19 +50,6 @@ async def say(system: System, message: Message, key: str, tenant: str, source: s
     return message_id
 
 
-async def parked(system: System, service: str, message_id: str) -> str:
-    """Why the service has put the delivery aside, once it has."""
-    owner = await asyncpg.connect(system.database_url(service, owner=True))
-    try:
-
-        async def look() -> str | None:
-            return await owner.fetchval("select reason from parked where message_id = $1", message_id)
-
-        return await wait_until(look, f"{service} has parked {message_id}")
-    finally:
-        await owner.close()
-
-
 @pytest.mark.req("M3", "P6", "M4")
 async def test_b25_a_planner_that_was_taken_over_decides_nothing(world: World) -> None:
     turn = await world.alice.submit(script([create("hello")], "done"))
@@ -73,9 +59,9 @@ async def test_b25_a_planner_that_was_taken_over_decides_nothing(world: World) -
             await say(world.system, message, message.wire, world.tenant, source)
     for message, source in ((decided(card), "permission"), (reported(card), "executor")):
         smuggled = await say(world.system, message, "tool_call.proposed.v1", world.tenant, source)
-        assert "came over 'placet.planner'" in await parked(world.system, "admission", smuggled)
+        assert "came over 'placet.planner'" in (await world.parked("admission", smuggled))[0]
     smuggled = await say(world.system, decided(card), "turn.changed.v1", world.tenant, "permission")
-    assert "came over 'placet.planner'" in await parked(world.system, "ingress", smuggled)
+    assert "came over 'placet.planner'" in (await world.parked("ingress", smuggled))[0]
     assert await world.effects() == []
     assert (await world.card(turn))["interrupt_id"] == card["interrupt_id"]
     await world.approve(card)
@@ -103,5 +89,5 @@ async def test_b25_a_planner_that_was_taken_over_proposes_in_nobodys_name(world:
     )
     tenant = world.other if lie == "tenant" else world.tenant
     message_id = await say(world.system, proposed, proposed.wire, tenant, "planner")
-    assert "nobody vouches" in await parked(world.system, "admission", message_id)
+    assert "nobody vouches" in (await world.parked("admission", message_id))[0]
     assert not [asked for asked in await world.requests("GET", tenant) if asked["operation_key"]]

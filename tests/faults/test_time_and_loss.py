@@ -113,9 +113,9 @@ async def test_a_lost_answer_of_a_provider_that_forgets_keys_ends_unknown(world:
 
 @pytest.mark.req("E4", "A6")
 async def test_a_worker_lost_at_a_provider_that_forgets_keys_ends_unknown(world: World) -> None:
-    point = "executor:command.ready.v1:after_provider"
+    crash = world.crash_at("executor", "command.ready.v1", "after_provider")
     await world.system.stop("executor")
-    await world.system.start("executor", PLACET_CRM_REPLAY_SECONDS="0", PLACET_CRASH_AT=point)
+    await world.system.start("executor", PLACET_CRM_REPLAY_SECONDS="0", **crash)
     await world.fault(forget_keys=True)
     turn = await _approved(world)
     await world.system.services["executor"].ended()
@@ -131,7 +131,7 @@ async def test_an_effect_that_may_have_happened_does_not_expire_into_not_execute
     first = await _approved(world, "the note to delete")
     note = json.loads(results(await world.state(first, "completed"))[0]["text"])["note_id"]
     await world.system.stop("executor")
-    await world.system.start("executor", PLACET_CRASH_AT="executor:command.ready.v1:after_provider")
+    await world.system.start("executor", **world.crash_at("executor", "command.ready.v1", "after_provider"))
     turn = await world.alice.submit(script([delete(note)], "done"))
     await world.approve(await world.card(turn))  # the policy of these tests lets a deletion be valid for four seconds
     await world.system.services["executor"].ended()
@@ -169,7 +169,7 @@ async def test_b33_what_could_not_be_sent_while_it_was_valid_is_not_sent_later(w
 async def test_an_uncertain_command_is_not_repeated_once_the_provider_may_have_forgotten_its_key(world: World) -> None:
     settings = {"PLACET_CRM_REPLAY_SECONDS": "4"}
     await world.system.stop("executor")
-    await world.system.start("executor", PLACET_CRASH_AT="executor:command.ready.v1:after_provider", **settings)
+    await world.system.start("executor", **settings, **world.crash_at("executor", "command.ready.v1", "after_provider"))
     turn = await _approved(world)
     await world.system.services["executor"].ended()
     view = await world.state(turn, "completed")

@@ -77,6 +77,8 @@ async def test_another_tenant_looks_exactly_like_nothing(world: World) -> None:
     [
         (b'{"text":"a","text":"b"}', "duplicate_key", "$.text"),
         (b'{"text":"a","te\\u0078t":"b"}', "duplicate_key", "$.text"),
+        (b'{"text":{"a":{"b":1,"b":2}}}', "duplicate_key", "$.text.a.b"),
+        (b'{"text":[{"b":1},{"b":1,"b":2}]}', "duplicate_key", "$.text[1].b"),
         (b'{"text":NaN}', "not_a_number", "$.text"),
         (b'{"text":[9007199254740992]}', "number_out_of_range", "$.text[0]"),
         (b'{"text":"a\\u0000b"}', "nul_character", "$.text"),
@@ -96,6 +98,17 @@ async def test_b29_a_body_that_is_not_safe_is_422_with_its_path(world: World, bo
         response = await http.post("/v1/turns", content=body, headers={"Idempotency-Key": "k"})
     assert response.status_code == 422
     assert (response.json()["code"], response.json()["path"]) == (code, path)
+
+
+@pytest.mark.req("U1", "A3")
+@pytest.mark.parametrize(("more", "status", "code"), [(0, 404, "not_found"), (11_000, 422, "too_large")])
+async def test_an_answer_that_outgrows_its_message_is_422(world: World, more: int, status: int, code: str) -> None:
+    """A number of few bytes is written out on the way, and the token travels with the answer."""
+    answer = b"[" + b",".join([b"9e15"] * 13_000) + b"]"
+    async with _http(world, world.system.token("ann", world.tenant, *APPROVER, "x" * more)) as http:
+        response = await http.post("/v1/approvals/apr_absent/decision", content=answer)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert response.json().get("path") == ("$" if code == "too_large" else None)
 
 
 @pytest.mark.req("U1", "T13")

@@ -136,8 +136,9 @@ async def test_what_is_answered_has_the_form_that_the_document_says(
         check(document, "get", path, await http.get(path.format(**named)))
     path = f"{CONVERSATION}/turns/{{turn_id}}/retry"
     assert check(document, "post", path, await http.post(path.format(**named)))["code"] == "not_stalled"
-    path, answer = f"{CARD}/decision", {"decision": "deny", "digest": card["digest"]}
+    path, answer = f"{CARD}/decision", {"decision": "approve", "digest": card["digest"]}
     assert check(document, "post", path, await http.post(path.format(**named), json=answer))["status"] == 403
+    answer["decision"] = "deny"
     http.headers["Authorization"] = f"Bearer {world.system.token('ann', world.tenant, *APPROVER)}"
     assert check(document, "post", path, await http.post(path.format(**named), json=answer))["state"] == "denied"
     http.headers["Authorization"] = f"Bearer {world.system.token('amy', world.tenant, *ASKER)}"

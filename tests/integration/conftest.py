@@ -4,9 +4,10 @@ from collections.abc import AsyncGenerator, Generator
 
 import pytest
 
+from grounds import Ground, ground
 from placet.local.backing import Backing
 from placet.local.private import PrivateRabbitMQ
-from stations import Ground, Station, ground
+from stations import Station
 
 
 @pytest.fixture(scope="session")

@@ -2,26 +2,23 @@
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime
-from typing import ClassVar
 
 import asyncpg
 import pytest
 from aiormq.exceptions import AMQPConnectionError
 
-from placet.contracts.catalogue import dead_queue, exchange, inbox_queue, reply_key
-from placet.contracts.commands import CommandReady, ResourceResolve, ResourceResolved
+from oddities import FarTime, NotText, Odd, say_oddly
+from placet.contracts.catalogue import dead_queue, inbox_queue, reply_key
+from placet.contracts.commands import ResourceResolve, ResourceResolved
 from placet.contracts.examples import EXAMPLES
 from placet.contracts.message import Message
 from placet.contracts.permissions import DecisionAnswered, DecisionRelayed, PermissionAsked, PermissionDecided
 from placet.contracts.turns import ToolCallProposed, ToolCallSettled, TurnAccepted
 from placet.messaging import Cause, Consumer, NoAnswer, promise
-from placet.messaging.publisher import Properties
 from placet.testing import wait_until
 from stations import OPERATOR, Heard, Json, Station
 
 SAMPLES: dict[type[Message], Message] = {type(example): example for example in EXAMPLES}
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 OUTAGES = {
     "connection": ConnectionRefusedError("nobody listens"),
@@ -73,42 +70,15 @@ async def test_what_another_user_says_on_an_exchange_is_parked_and_not_handled(c
     assert (await heard_one(heard)).message_id == good.message_id
 
 
-class Odd(Properties):
-    """Properties of a message with bytes in them that the client library would not write."""
-
-    swap: ClassVar[tuple[bytes, bytes]]
-
-    def marshal(self) -> bytes:
-        old, new = self.swap
-        written = super().marshal()
-        assert old in written
-        return written.replace(old, new)
-
-
-class FarTime(Odd):
-    """A time beyond every calendar."""
-
-    swap = (int(EPOCH.timestamp()).to_bytes(8), b"\xff" * 8)
-
-
-class NotText(Odd):
-    """A message id that is not UTF-8."""
-
-    swap = (b"m-odd", b"m-\xff\xfe\xfd")
-
-
 @pytest.mark.req("M4", "M5")
 @pytest.mark.parametrize("kind", [FarTime, NotText])
 async def test_b39_properties_that_cannot_be_read_cost_their_own_message_only(kind: type[Odd], station: Station) -> None:
     """The client library would end the connection for them, again and again, until the broker gives up its neighbours."""
-    heard, user = Heard(), station.ground.run.user_prefix + "ingress"
-    channel = await station.channel("ingress")
+    heard, channel = Heard(), await station.channel("ingress")
     good = [promise("ingress", SAMPLES[TurnAccepted], tenant="t", conversation="c") for _ in range(2)]
     await station.say(channel, "ingress", "ingress", TurnAccepted.wire, good[0].body, message_id=good[0].message_id)
-    odd = kind(message_id="m-odd", timestamp=EPOCH, user_id=user)
-    underlay = await channel.get_underlay_channel()
     body = said(TurnAccepted, "ingress")
-    await underlay.basic_publish(body, exchange=exchange("ingress"), routing_key=TurnAccepted.wire, properties=odd)
+    await say_oddly(station, channel, "ingress", TurnAccepted.wire, body, kind)
     await station.say(channel, "ingress", "ingress", TurnAccepted.wire, good[1].body, message_id=good[1].message_id)
     await station.consumer("planner", heard)
     row = await parked(station, "planner")
@@ -119,19 +89,6 @@ async def test_b39_properties_that_cannot_be_read_cost_their_own_message_only(ki
         return sorted(heard.ids()) == sorted(each.message_id for each in good)
 
     await wait_until(both, "its neighbours are handled")
-
-
-@pytest.mark.req("M4")
-async def test_a_dead_letter_of_the_executor_says_that_its_properties_could_not_be_read(station: Station) -> None:
-    channel, user = await station.channel("admission"), station.ground.run.user_prefix + "admission"
-    underlay = await channel.get_underlay_channel()
-    odd = FarTime(message_id="m-odd", timestamp=EPOCH, user_id=user)
-    body = said(CommandReady, "admission")
-    await underlay.basic_publish(body, exchange=exchange("admission"), routing_key=CommandReady.wire, properties=odd)
-    await station.consumer("executor", Heard())
-    (dead,) = await station.take(dead_queue("executor"), 1)
-    assert dead.body == body
-    assert dead.headers["placet-unreadable"]
 
 
 @pytest.mark.req("M3", "M4")
@@ -213,7 +170,6 @@ async def test_a_consumer_that_lacks_a_handler_does_not_start(station: Station) 
         station.ground.amqp("planner"),
         parking=await station.parking("planner", publisher),
         publisher=publisher,
-        alarm=station.alarm,
         prefetch=1,
         user_prefix="",
     )

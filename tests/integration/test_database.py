@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from placet.local.backing import Backing
-from placet.service.database import BATCH, TRANSIENT, Database, WrongSchema, parse_query
+from placet.service.database import BATCH, DATABASE_AWAY, Database, WrongSchema, parse_query
 from placet.testing import wait_until
 
 GATE = 7
@@ -25,6 +25,12 @@ PASS = parse_query(
     "with gate as materialized (select pg_advisory_xact_lock_shared(7)) "
     "select :n::int as n, txid_current() as commit from gate",
 )
+ORDERED = parse_query(
+    "ordered",
+    "-- In the order of :n\n"
+    "with gate as materialized (select pg_advisory_xact_lock_shared(7)) "
+    "select :n::int as n, nextval('place') as place from gate",
+)
 SOMETIMES = parse_query("sometimes", "insert into kept (n) select :n::int where :n::int > 0 returning n")
 COUNT = parse_query("count", "select count(*) as rows, count(distinct n) as values from kept")
 
@@ -37,7 +43,7 @@ async def url(backing: Backing) -> AsyncGenerator[str]:
     await admin.execute(f"create database {name}")
     found = urlsplit(backing.postgres_url)._replace(path=f"/{name}").geturl()
     made = await asyncpg.connect(found)
-    await made.execute("create table kept (n int not null, tenth int)")
+    await made.execute("create table kept (n int not null, tenth int); create sequence place")
     await made.close()
     yield found
     await admin.execute(f"drop database {name} with (force)")
@@ -118,6 +124,21 @@ async def test_while_a_batch_is_under_way_the_next_one_gathers(database: Databas
 
 
 @pytest.mark.req("M6")
+async def test_a_batch_goes_in_the_order_of_the_rows_that_others_lock_too(
+    database: Database, control: asyncpg.Connection
+) -> None:
+    """Two batches that lock the same rows in different orders would wait for each other."""
+    async with closed_gate(control):
+        first = begin(database.transition(ORDERED, n=0))
+        await at_the_gate(control)
+        later = begin(*(database.transition(ORDERED, n=n) for n in (5, 3, 9, 4)))
+        await asyncio.sleep(0)
+    rows = await asyncio.gather(*first, *later)
+    assert [row["n"] for row in rows] == [0, 5, 3, 9, 4]
+    assert [row["n"] for row in sorted(rows, key=lambda row: row["place"])] == [0, 3, 4, 5, 9]
+
+
+@pytest.mark.req("M6")
 async def test_statements_of_another_name_do_not_wait(database: Database, control: asyncpg.Connection) -> None:
     async with closed_gate(control):
         waiting = begin(database.transition(PASS, n=1))
@@ -148,7 +169,7 @@ async def test_a_value_that_cannot_be_sent_fails_alone_and_waiting_does_not_help
     error = found[0]
     assert isinstance(error, Exception)
     assert [row["n"] for row in found[1:] if isinstance(row, asyncpg.Record)] == list(range(1, neighbours + 1))
-    assert not isinstance(error, TRANSIENT), f"{type(error).__name__} would be retried for ever"
+    assert not isinstance(error, DATABASE_AWAY), f"{type(error).__name__} would be retried for ever"
 
 
 @pytest.mark.req("M2")
@@ -183,7 +204,7 @@ async def test_a_lost_connection_is_an_error_that_waiting_mends(database: Databa
         calls = begin(database.transition(PASS, n=1))
         await control.execute("select pg_terminate_backend($1)", await at_the_gate(control))
         (error,) = await outcomes(calls)
-    assert isinstance(error, TRANSIENT)
+    assert isinstance(error, DATABASE_AWAY)
     assert (await database.transition(PASS, n=2))["n"] == 2
 
 
@@ -196,14 +217,14 @@ async def test_when_the_connection_of_a_batch_is_lost_every_caller_hears_of_it(
         await control.execute("select pg_terminate_backend($1)", await at_the_gate(control))
     found = await outcomes(calls)
     for n, each in enumerate(found):
-        assert each["n"] == n if isinstance(each, asyncpg.Record) else isinstance(each, TRANSIENT)
+        assert each["n"] == n if isinstance(each, asyncpg.Record) else isinstance(each, DATABASE_AWAY)
     assert (await database.transition(PASS, n=20))["n"] == 20
 
 
 @pytest.mark.req("M5")
 async def test_a_database_that_does_not_answer_is_an_error_that_waiting_mends(url: str) -> None:
     nowhere = Database(urlsplit(url)._replace(netloc="postgres@127.0.0.1:1").geturl(), size=1)
-    with pytest.raises(TRANSIENT):
+    with pytest.raises(DATABASE_AWAY):
         await nowhere.start()
 
 

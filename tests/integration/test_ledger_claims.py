@@ -1,6 +1,6 @@
 """Claims over the real ledger: what a lease, the time that is left, and a report that comes late are worth."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,17 +8,18 @@ import pytest
 
 from placet.admission.claims import Claims
 from placet.admission.recovery import Recovery
-from placet.admission.store import GivenBack, Proposal, Store, Subject
+from placet.admission.store import Conflict, GivenBack, Proposal, Store, ToolCall
 from placet.canonical import CanonicalCommand, command_digest
-from placet.contracts.commands import ClaimAnswered, ClaimRequested, CommandReported
+from placet.contracts.commands import ClaimAnswered, ClaimRequested, CommandReady, CommandReported
 from placet.contracts.ids import new_id
 from placet.contracts.permissions import DecisionVerified, PermissionDecided
-from placet.messaging import Cause, Requester
+from placet.messaging import Cause, Promise, Requester, promise
 from stations import Json, Station
 
 DAY = 86400
 CAUSE = Cause("admission", "msg_1", "t", "c", "")
 NOTE = CanonicalCommand("t", "alice", "crm.note.create", 1, "C-42", {"customer_id": "C-42", "body": "hello"}, "1").encode()
+READY = promise("admission", CommandReady(operation_id="op_1", action="crm.note.create"), tenant="t", conversation="c")
 
 
 class Permission(Requester):
@@ -38,19 +39,23 @@ class Ledger:
         self._station, self._store = station, store
         self.claims = Claims(store, Permission(), lease_seconds=30, ask_seconds=1)
         self.recovery = Recovery(store)
-        self.subject = Subject("t", new_id("op"), "c", new_id("turn"), new_id("call"), "crm.note.create")
+        self.call = ToolCall("t", new_id("op"), "c", new_id("turn"), new_id("call"), "crm.note.create")
 
     async def approve(self, *, seconds: float = 3600) -> None:
         """Admit the command, valid for so long."""
-        subject, digest = self.subject, command_digest(NOTE)
-        await self._store.propose(Proposal(subject, digest=digest, canonical=NOTE), [])
+        await self._store.propose(Proposal(self.call, digest=command_digest(NOTE), canonical=NOTE), [])
+        assert await self.decide(command_digest(NOTE), seconds=seconds)
+
+    async def decide(self, digest: str, *, seconds: float = 3600, promises: Sequence[Promise] = ()) -> bool:
+        """An approval of these bytes; whether it was news."""
+        call = self.call
         decided = PermissionDecided(
             interrupt_id="apr_1",
-            operation_id=subject.operation_id,
-            turn_id=subject.turn_id,
-            conversation_id=subject.conversation_id,
-            tool_call_id=subject.tool_call_id,
-            action=subject.action,
+            operation_id=call.operation_id,
+            turn_id=call.turn_id,
+            conversation_id=call.conversation_id,
+            tool_call_id=call.tool_call_id,
+            action=call.action,
             digest=digest,
             decision="approved",
             decided_by="ann",
@@ -58,11 +63,11 @@ class Ledger:
             policy_version="p",
             valid_until=datetime.now(UTC) + timedelta(seconds=seconds),
         )
-        assert await self._store.decide("t", decided, [])
+        return await self._store.decide("t", decided, promises)
 
     async def claim(self, replay_seconds: int | None = DAY) -> ClaimAnswered:
         """A worker's claim."""
-        asked = ClaimRequested(operation_id=self.subject.operation_id, worker="worker_1", replay_seconds=replay_seconds)
+        asked = ClaimRequested(operation_id=self.call.operation_id, worker="worker_1", replay_seconds=replay_seconds)
         return await self.claims.on_claim_requested(asked, CAUSE)
 
     async def lose(self) -> None:
@@ -74,17 +79,21 @@ class Ledger:
 
     async def release(self, given_back: GivenBack) -> None:
         """What recovery does with a lease that it has found over."""
-        await self._store.release(self.subject, given_back, [])
+        await self._store.release(self.call, given_back, [])
 
     async def report(self, fence: int, outcome: str, **more: Any) -> None:
         """A worker's report."""
-        fields = {"operation_id": self.subject.operation_id, "fence": fence, "worker": "worker_1", "outcome": outcome} | more
+        fields = {"operation_id": self.call.operation_id, "fence": fence, "worker": "worker_1", "outcome": outcome} | more
         await self.claims.on_command_reported(CommandReported.model_validate(fields), CAUSE)
 
     async def command(self) -> Json:
         """The command's row."""
         (row,) = await self._station.rows("admission", "command")
         return row
+
+    async def outbox(self) -> list[Json]:
+        """What is promised and not published."""
+        return await self._station.rows("admission", "outbox")
 
     async def attempts(self) -> list[tuple[int, str, bool]]:
         """What is kept of its attempts: fence, outcome, whether it came late."""
@@ -100,6 +109,25 @@ async def ledger(station: Station) -> AsyncGenerator[Ledger]:
     made = Ledger(station, Store(database, await station.outbox("admission", grace=3600)))
     yield made
     await station.execute("admission", "truncate command, attempt, proposal")
+
+
+@pytest.mark.req("A4", "P10")
+async def test_a_decision_about_other_bytes_is_a_conflict_and_changes_nothing(ledger: Ledger) -> None:
+    await ledger.approve()
+    before = await ledger.command()
+    with pytest.raises(Conflict):
+        await ledger.decide(command_digest(NOTE + b" "), promises=[READY])
+    assert await ledger.command() == before
+    assert await ledger.outbox() == []
+
+
+@pytest.mark.req("A4", "A9")
+async def test_the_same_decision_once_more_is_a_replay_and_promises_nothing(ledger: Ledger) -> None:
+    await ledger.approve()
+    before = await ledger.command()
+    assert not await ledger.decide(command_digest(NOTE), promises=[READY])
+    assert await ledger.command() == before
+    assert await ledger.outbox() == []
 
 
 @pytest.mark.req("A7", "P7")

@@ -16,8 +16,9 @@ import asyncpg
 import pytest
 
 from placet.local import logins
-from placet.local.backing import backing
-from placet.local.broker_admin import Definitions, vhost_url
+from placet.local.addresses import credentials, vhost_url
+from placet.local.backing import Backing, backing
+from placet.local.broker_admin import Definitions
 from placet.local.errors import BackingError, NotThisWay
 from placet.local.private import PrivatePostgres, PrivateRabbitMQ, guard
 
@@ -70,6 +71,12 @@ def test_a_given_url_that_does_not_work_is_an_error_that_names_its_variable(
 def test_an_unknown_mode_is_an_error_that_lists_the_modes() -> None:
     with pytest.raises(BackingError, match="private"), backing("magic"):
         pass
+
+
+def test_a_vhost_that_is_not_there_is_said_in_plain_words(backing: Backing) -> None:
+    nowhere = vhost_url(backing.amqp_url, "no/where", *credentials(backing.amqp_url))
+    with pytest.raises(NotThisWay, match="does not open the vhost 'no/where' to"):
+        logins.log_in_to_rabbitmq(nowhere)
 
 
 def test_nothing_is_left_when_the_launcher_is_killed(open_folder: Path) -> None:

@@ -1,7 +1,9 @@
 """Questions: many in flight at once, answered by nobody but whom was asked, given up in time, and asked again."""
 
 import asyncio
+import gc
 
+import aio_pika
 import pytest
 from aio_pika.abc import AbstractIncomingMessage
 from aiormq.exceptions import ChannelAccessRefused
@@ -13,6 +15,7 @@ from placet.contracts.permissions import DecisionVerified, DecisionVerify
 from placet.messaging import Cause, NoAnswer, Requester, promise
 from placet.testing import wait_until
 from stations import OPERATOR, Heard, Station
+from wires import Wire
 
 PATIENT = 60.0
 """Seconds for an answer that must come: generous, for a busy machine."""
@@ -182,7 +185,25 @@ async def test_an_asker_comes_back_after_its_connection_is_lost(station: Station
     requester = await station.requester("admission", wire)
     await station.consumer("executor", Heard(), {ResourceResolve: answer})
     assert await ask(requester, "C-1") == "C-1"
+    (lost,) = connections(wire)
     wire.cut()
+    assert await asks_again(requester) == "C-42"
+    assert lost.is_closed
+    assert [each.is_closed for each in connections(wire) if each is not lost] == [False]
+
+
+def connections(wire: Wire) -> list[aio_pika.Connection]:
+    """The connections over this line that are in use or were left lying about."""
+    every = [each for each in gc.get_objects() if isinstance(each, aio_pika.Connection)]
+    return [each for each in every if each.url.port == wire.port]
+
+
+@pytest.mark.req("M5")
+async def test_b41_an_asker_whose_line_falls_silent_comes_back(station: Station) -> None:
+    wire = await station.wire(heartbeat=1)
+    requester = await station.requester("admission", wire)
+    await station.consumer("executor", Heard(), {ResourceResolve: answer})
+    wire.fall_silent()
     assert await asks_again(requester) == "C-42"
 
 
@@ -215,17 +236,33 @@ async def test_an_asker_that_finds_every_reply_queue_taken_waits_for_one(station
 async def test_b41_an_asker_whose_reply_queue_lost_its_consumer_gets_answers_again(frail: Station) -> None:
     """The queue is deleted and made again, as an operator may do; the connection stays."""
     await frail.requester("ingress")
-    queue = next(each for each in frail.ground.topology["queues"] if each["name"] == reply_queue("ingress", 0))
-    (binding,) = [each for each in frail.ground.topology["bindings"] if each["destination"] == queue["name"]]
-    await frail.operator.queue_delete(queue["name"])
-    made = await frail.operator.declare_queue(queue["name"], durable=True, arguments=queue["arguments"])
-    await made.bind(binding["source"], binding["routing_key"])
+    await make_again(frail, reply_queue("ingress", 0))
 
     async def consumed() -> bool:
         counts = [await frail.counts(reply_queue("ingress", slot)) for slot in range(REPLY_SLOTS)]
         return any(consumers for _, consumers in counts)
 
     await wait_until(consumed, "the asker consumes a reply queue")
+
+
+async def make_again(frail: Station, name: str) -> None:
+    """Delete a queue, and make it again as it was."""
+    queue = next(each for each in frail.ground.topology["queues"] if each["name"] == name)
+    await frail.operator.queue_delete(name)
+    made = await frail.operator.declare_queue(name, durable=True, arguments=queue["arguments"])
+    for binding in frail.ground.topology["bindings"]:
+        if binding["destination"] == name:
+            await made.bind(binding["source"], binding["routing_key"])
+
+
+@pytest.mark.req("M5", "M6")
+async def test_b41_an_asker_whose_reply_queue_went_to_another_instance_takes_another(frail: Station) -> None:
+    """The queue has a consumer again, but not the first one's: answers would go past it for ever."""
+    await frail.consumer("executor", Heard(), {ResourceResolve: answer})
+    first = await frail.requester("admission")
+    await make_again(frail, reply_queue("admission", 0))
+    second = await frail.requester("admission")
+    assert [await asks_again(first), await asks_again(second)] == ["C-42", "C-42"]
 
 
 async def asks_again(requester: Requester) -> str:
@@ -238,3 +275,15 @@ async def asks_again(requester: Requester) -> str:
             return None
 
     return await wait_until(look, "a question is answered")
+
+
+@pytest.mark.req("M5")
+async def test_an_asker_whose_channel_the_broker_has_closed_comes_back(station: Station) -> None:
+    """Its connection stays and its reply queue is heard: only what it asks goes nowhere any more."""
+    requester = await station.requester("admission")
+    await station.consumer("executor", Heard(), {ResourceResolve: answer})
+    await (await station.channel(OPERATOR)).exchange_delete(exchange("admission"))
+    with pytest.raises(NoAnswer, match="no exchange"):
+        await ask(requester, timeout=5.0)
+    await station.ground.import_topology()
+    assert await asks_again(requester) == "C-42"

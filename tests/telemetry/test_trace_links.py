@@ -1,13 +1,18 @@
 """The trace of a suspended turn and of its resumption: two trees, one link (O1)."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+import json
+from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
 from fakes.otlp_receiver import OtlpReceiver, ReceivedSpan
+from placet.client import Client
+from placet.contracts.catalogue import SERVICES
 from placet.local.backing import Backing
+from placet.local.issuer import APPROVER, ASKER
 from placet.local.system import system as run_system
-from world import World, create, read, script
+from placet.testing import wait_until
+from world import Json, World, create, read, results, script
 
 
 @pytest.fixture(scope="module")
@@ -30,35 +35,63 @@ Tree = tuple[str, str, tuple["Tree", ...]]
 
 def tree(spans: Sequence[ReceivedSpan], root: ReceivedSpan) -> Tree:
     """A span as (service, name, children), its children in order."""
-    children = sorted((span for span in spans if span.parent_id == root.span_id), key=lambda span: (span.name, span.service))
-    return (root.service.removeprefix("placet-"), root.name, tuple(tree(spans, child) for child in children))
+    children = (tree(spans, span) for span in spans if span.parent_id == root.span_id)
+    return (root.service.removeprefix("placet-"), root.name, tuple(sorted(children, key=lambda child: (child[1], child))))
 
 
-SUSPENDED: Tree = (
-    "ingress",
-    "POST /v1/turns",
+def accepted(*proposals: Tree) -> Tree:
+    """The tree of a turn whose model asks for some calls and then waits."""
+    chat: Tree = ("planner", "chat scripted", ())
+    told: Tree = ("ingress", "process turn.changed.v1", ())
+    return ("ingress", "POST /v1/turns", (("planner", "process turn.accepted.v1", (chat, *proposals, told)),))
+
+
+ASKED: Tree = (
+    "admission",
+    "process tool_call.proposed.v1",
     (
         (
-            "planner",
-            "process turn.accepted.v1",
+            "permission",
+            "process permission.asked.v1",
             (
-                ("planner", "chat scripted", ()),
+                ("ingress", "process permission.requested.v1", ()),
+                ("planner", "process permission.requested.v1", ()),
+            ),
+        ),
+        ("executor", "process resource.resolve.v1", ()),
+    ),
+)
+
+
+def executed(action: str, *after: Tree) -> Tree:
+    """The tree of an approved command, and what the planner's work on its end leads to."""
+    return (
+        "admission",
+        "process permission.decided.v1",
+        (
+            (
+                "executor",
+                "process command.ready.v1",
                 (
-                    "admission",
-                    "process tool_call.proposed.v1",
-                    (
-                        (
-                            "permission",
-                            "process permission.asked.v1",
-                            (
-                                ("ingress", "process permission.requested.v1", ()),
-                                ("planner", "process permission.requested.v1", ()),
-                            ),
-                        ),
-                        ("executor", "process resource.resolve.v1", ()),
-                    ),
+                    ("executor", f"dispatch {action}", ()),
+                    ("admission", "process claim.requested.v1", (("permission", "process decision.verify.v1", ()),)),
+                    ("admission", "process command.reported.v1", (("planner", "process tool_call.settled.v1", after),)),
                 ),
-                ("ingress", "process turn.changed.v1", ()),
+            ),
+        ),
+    )
+
+
+ALLOWED: Tree = (
+    "admission",
+    "process tool_call.proposed.v1",
+    (
+        (
+            "permission",
+            "process permission.asked.v1",
+            (
+                executed("crm.customer.get", ("ingress", "process turn.changed.v1", ())),
+                ("ingress", "process permission.decided.v1", ()),
             ),
         ),
     ),
@@ -68,34 +101,11 @@ RESUMED: Tree = (
     "permission",
     "process decision.relayed.v1",
     (
-        (
-            "admission",
-            "process permission.decided.v1",
-            (
-                (
-                    "executor",
-                    "process command.ready.v1",
-                    (
-                        ("executor", "dispatch crm.note.create", ()),
-                        ("admission", "process claim.requested.v1", (("permission", "process decision.verify.v1", ()),)),
-                        (
-                            "admission",
-                            "process command.reported.v1",
-                            (
-                                (
-                                    "planner",
-                                    "process tool_call.settled.v1",
-                                    (
-                                        ("planner", "chat scripted", ()),
-                                        ("ingress", "process turn.changed.v1", ()),
-                                        ("ingress", "process turn.changed.v1", ()),
-                                    ),
-                                ),
-                            ),
-                        ),
-                    ),
-                ),
-            ),
+        executed(
+            "crm.note.create",
+            ("planner", "chat scripted", ()),
+            ("ingress", "process turn.changed.v1", ()),
+            ("ingress", "process turn.changed.v1", ()),
         ),
         ("ingress", "process permission.decided.v1", ()),
     ),
@@ -107,6 +117,18 @@ def _root(spans: Sequence[ReceivedSpan], name: str, turn_id: str) -> ReceivedSpa
     return found[0] if found else None
 
 
+async def _whole(traces: OtlpReceiver, turn: Json, expected: Tree) -> ReceivedSpan:
+    """The root of this tree of the turn, once all of it has been exported."""
+
+    def look(spans: Sequence[ReceivedSpan]) -> ReceivedSpan | None:
+        root = _root(spans, expected[1], turn["turn_id"])
+        return root if root and tree(spans, root) == expected else None
+
+    found = await traces.wait_for(look, f"the whole tree under {expected[1]}", 20)
+    assert found is not None
+    return found
+
+
 @pytest.mark.req("O1", "O2")
 async def test_a_resumed_trace_is_a_new_tree_with_a_link_to_the_span_that_suspended(
     world: World, traces: OtlpReceiver
@@ -115,17 +137,8 @@ async def test_a_resumed_trace_is_a_new_tree_with_a_link_to_the_span_that_suspen
     await world.approve(await world.card(turn))
     await world.state(turn, "completed")
 
-    def whole(name: str, expected: Tree) -> Callable[[Sequence[ReceivedSpan]], ReceivedSpan | None]:
-        def look(spans: Sequence[ReceivedSpan]) -> ReceivedSpan | None:
-            root = _root(spans, name, turn["turn_id"])
-            return root if root and tree(spans, root) == expected else None
-
-        return look
-
-    suspended = await traces.wait_for(whole("POST /v1/turns", SUSPENDED), "the whole tree of the suspended turn", 20)
-    resumed = await traces.wait_for(whole("process decision.relayed.v1", RESUMED), "the whole tree of the resumption", 20)
-    assert suspended is not None
-    assert resumed is not None
+    suspended = await _whole(traces, turn, accepted(ASKED))
+    resumed = await _whole(traces, turn, RESUMED)
     assert (suspended.parent_id, resumed.parent_id) == (None, None)
     assert suspended.trace_id != resumed.trace_id
     links = {link.attributes["placet.link"]: link for link in resumed.links}
@@ -150,14 +163,24 @@ async def test_both_traces_carry_the_ids_by_which_one_finds_the_other(world: Wor
     assert await traces.wait_for(of_the_turn, "two traces of one turn, both with the operation", 20)
 
 
-@pytest.mark.req("O3")
-async def test_b48_no_payload_stands_in_any_span(world: World, traces: OtlpReceiver) -> None:
-    turn = await world.alice.submit(script([read(), create("SECRET-BODY-123")], "done"))
-    await world.approve(await world.card(turn))
-    await world.state(turn, "completed")
-    await traces.wait_for(
-        lambda spans: _root(spans, "process decision.relayed.v1", turn["turn_id"]), "the resumption has been exported", 20
-    )
-    assert "SECRET-BODY-123" not in repr(traces.spans)
-    for log in world.system.folder.glob("*.log"):
-        assert "SECRET-BODY-123" not in log.read_text()
+@pytest.mark.req("O3", "P6")
+async def test_b48_no_payload_and_no_token_stands_in_any_span_or_log(world: World, traces: OtlpReceiver) -> None:
+    tokens = [world.system.token(*who) for who in (("alice", world.tenant, *ASKER), ("ann", world.tenant, *APPROVER))]
+    async with Client(world.system.url, tokens[0]) as alice, Client(world.system.url, tokens[1]) as ann:
+        turn = await alice.submit(script([read(), create("SECRET-BODY-123")], "SECRET-WORDS-456"))
+        await wait_until(lambda: _results(alice, turn), "the customer has been read")
+        await world.approve(await world.card(turn, who=alice), who=ann)
+        view = await world.state(turn, "completed", who=alice)
+    await _whole(traces, turn, accepted(ALLOWED, ASKED))
+    await _whole(traces, turn, RESUMED)
+    customer = json.loads(results(view)[0]["text"])
+    parts = [part for token in tokens for part in token.split(".")[1:]]
+    logs = {path.stem: path.read_text() for path in world.system.folder.glob("*.log")}
+    assert logs.keys() >= set(SERVICES)
+    for secret in ("SECRET-BODY-123", "SECRET-WORDS-456", customer["email"], *tokens, *parts):
+        assert secret not in repr(traces.spans)
+        assert [name for name, written in logs.items() if secret in written] == []
+
+
+async def _results(who: Client, turn: Json) -> list[Json]:
+    return results(await who.conversation(turn["conversation_id"]))

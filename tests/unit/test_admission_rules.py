@@ -15,7 +15,6 @@ from placet.admission.domain import (
     after_nothing_sent,
     check,
     must_exist,
-    told,
 )
 from placet.contracts.actions import ACTIONS
 
@@ -173,11 +172,3 @@ def test_a_lost_claim_is_repeated_only_with_a_key_that_the_provider_honours_and_
 def test_what_never_left_is_tried_again_but_not_for_ever() -> None:
     assert {after_nothing_sent(fence) for fence in range(1, MOST_CLAIMS)} == {"pending"}
     assert {after_nothing_sent(fence) for fence in (MOST_CLAIMS, MOST_CLAIMS + 1)} == {"failed"}
-
-
-@pytest.mark.req("T5", "E4")
-@pytest.mark.parametrize("outcome", ["rejected", "denied", "expired", "failed", "unknown"])
-def test_b50_the_model_is_told_the_status_the_reason_and_whether_it_was_done(outcome: str) -> None:
-    said = told(outcome, "wrong record")
-    assert (said["status"], said["reason"]) == (outcome, "wrong record")
-    assert said["executed"] == ("it may or may not have been executed" if outcome == "unknown" else "it was not executed")

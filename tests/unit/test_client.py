@@ -3,9 +3,10 @@
 import asyncio
 import errno
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Generator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import httpx2
 import pytest
@@ -134,6 +135,17 @@ async def test_output_that_has_nowhere_to_go_is_said_in_one_line(tmp_path: Path,
     async with answering(http("204 No Content", ""), http("404 Not Found", "{}")) as url:
         ran = await end(await terminal.begin("doctor", "--url", url, out=full))
     assert (ran.code, ran.err) == (REFUSED, "Cut short: No space left on device.\n")
+
+
+@pytest.mark.req("U4")
+@pytest.mark.parametrize("expires", [10**18, 10**30, -(10**30), "soon"])
+async def test_doctor_says_nothing_of_an_end_beyond_every_calendar(tmp_path: Path, expires: Any) -> None:
+    claims = json.dumps({"sub": "alice", "tenant": "t1", "exp": expires}).encode()
+    terminal = Terminal(tmp_path, {"PLACET_TOKEN": f"h.{urlsafe_b64encode(claims).decode().rstrip('=')}.s"})
+    async with answering(http("204 No Content", ""), http("404 Not Found", "{}")) as url:
+        ran = await terminal.run("doctor", "--url", url)
+    assert (ran.code, ran.err) == (0, "")
+    assert "ok   token of alice of t1\n" in ran.out
 
 
 @pytest.mark.req("U4", "P5")

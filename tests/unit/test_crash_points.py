@@ -13,7 +13,7 @@ import asyncio, sys
 from placet.service.crash import crash_point, handling
 
 async def work(place):
-    handling(place)
+    handling(*place.split("@"))
     await asyncio.sleep(0)
     try:
         crash_point("after_commit")
@@ -45,9 +45,13 @@ def run(crash_at: str | None, *places: str) -> tuple[int, list[str]]:
 @pytest.mark.req("F")
 def test_the_process_dies_at_the_named_place_without_a_last_word() -> None:
     status, said = run(
-        "admission:permission.decided.v1:after_commit", "admission:other.v1", "admission:permission.decided.v1"
+        "admission:permission.decided.v1@acme:after_commit",
+        "admission:other.v1@acme",
+        "admission:permission.decided.v1@globex",
+        "admission:permission.decided.v1@acme",
     )
-    assert (status, said) == (CRASHED, ["admission:other.v1 survived", "admission:other.v1 left"])
+    survivors = ("admission:other.v1@acme", "admission:permission.decided.v1@globex")
+    assert (status, said) == (CRASHED, [f"{place} {what}" for place in survivors for what in ("survived", "left")])
     assert CRASHED == 70
 
 
@@ -59,17 +63,18 @@ def test_the_process_dies_at_the_named_place_without_a_last_word() -> None:
         "",
         "after_commit",
         ":after_commi",
-        "admission:permission.decided.v1",
-        "admission:permission.decided.v1:before_commit",
-        "planner:permission.decided.v1:after_commit",
-        "admission:permission.decided.v1:after_commit ",
+        "admission:permission.decided.v1@acme",
+        "admission:permission.decided.v1:after_commit",
+        "admission:permission.decided.v1@acme:before_commit",
+        "planner:permission.decided.v1@acme:after_commit",
+        "admission:permission.decided.v1@acme:after_commit ",
     ],
 )
 def test_the_process_lives_everywhere_else(crash_at: str | None) -> None:
-    status, said = run(crash_at, "admission:permission.decided.v1")
+    status, said = run(crash_at, "admission:permission.decided.v1@acme")
     assert (status, len(said)) == (0, 4)
 
 
 @pytest.mark.req("F")
 def test_what_works_on_nothing_named_dies_at_the_nameless_place() -> None:
-    assert run(":after_commit", "admission:other.v1") == (CRASHED, [])
+    assert run(":after_commit", "admission:other.v1@acme") == (CRASHED, [])

@@ -1,11 +1,8 @@
 """The CRM's connector against the real demonstration provider: what is sent, and what each kind of answer is worth."""
 
-import asyncio
-import json
 import socket
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +10,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from crm import EXPORT, GET, KEY, NOTE, TOKEN, connected
 from placet.canonical import CanonicalCommand
 from placet.executor.connector import Ambiguous, NotSent, Refused
 from placet.executor.connectors.crm import (
     MAX_ANSWER_BYTES,
-    MAX_RECEIPT_CHARACTERS,
     MAX_RESULT_CHARACTERS,
     READS_REPLAY_SECONDS,
     Crm,
@@ -27,11 +24,6 @@ from placet.local.processes import Process
 from placet.testing import wait_until
 
 PROVIDER = Path(__file__).parents[1] / "fakes" / "crm_provider"
-TOKEN = "secret"
-KEY = "op_1"
-NOTE = CanonicalCommand("t1", "alice", "crm.note.create", 1, "C-42", {"customer_id": "C-42", "body": "hello"}, "1")
-GET = replace(NOTE, action="crm.customer.get", arguments={"customer_id": "C-42"}, expected_revision=None)
-EXPORT = replace(NOTE, action="crm.export", resource=None, arguments={"format": "json"}, expected_revision=None)
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +45,6 @@ async def control(address: str) -> AsyncIterator[httpx2.AsyncClient]:
 async def crm(address: str, control: httpx2.AsyncClient) -> AsyncIterator[Crm]:
     async with connected(address) as connector:
         yield connector
-
-
-@asynccontextmanager
-async def connected(url: str, *, token: str = TOKEN, replay_seconds: int = 3600, timeout: float = 10) -> AsyncGenerator[Crm]:
-    """A connector that is started for a block."""
-    made = Crm(url, token, replay_seconds=replay_seconds, timeout=timeout)
-    await made.start()
-    yield made
-    await made.stop()
 
 
 async def requests(control: httpx2.AsyncClient) -> list[dict[str, Any]]:
@@ -171,9 +154,9 @@ async def test_b35_a_lost_or_spoilt_answer_is_ambiguous_and_the_effect_is_done(
 @pytest.mark.req("E4", "E9")
 async def test_b35_an_answer_that_does_not_come_in_time_is_ambiguous(address: str, control: httpx2.AsyncClient) -> None:
     await fault(control, slow_seconds=0.5)
-    async with connected(address, timeout=0.1) as crm:
-        with pytest.raises(Ambiguous):
-            await crm.call(NOTE, KEY)
+    async with connected(address, timeout=0.1, replay_seconds=0) as crm:
+        known = await dispatch(crm, NOTE, KEY, seconds=30, request_seconds=30)  # a busy machine may connect late: not sent
+    assert (known.outcome, "Timeout" in known.reason) == ("unknown", True)
 
     async def done() -> bool:
         return len(await effects(control)) == 1
@@ -229,23 +212,6 @@ async def test_b35_a_request_that_cannot_be_written_was_not_sent(address: str, c
     assert await requests(control) == []
 
 
-@pytest.mark.req("E4", "E9")
-async def test_of_a_long_receipt_the_beginning_is_kept() -> None:
-    body = json.dumps({"receipt": "r" * 300_000}).encode()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"}")  # the end of the body
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1") as server:
-        host, port = server.sockets[0].getsockname()
-        async with connected(f"http://{host}:{port}") as crm:
-            known = await dispatch(crm, NOTE, KEY, seconds=30)
-    assert (known.outcome, known.receipt) == ("succeeded", "r" * MAX_RECEIPT_CHARACTERS)
-
-
 @pytest.mark.req("E3")
 def test_the_connector_states_its_contract() -> None:
     keyed = Crm("http://crm.invalid", TOKEN, replay_seconds=60, timeout=1)
@@ -260,7 +226,7 @@ async def test_b36_every_attempt_carries_the_operation_id_and_the_effect_happens
     crm: Crm, control: httpx2.AsyncClient, kind: str
 ) -> None:
     await fault(control, **{kind: 2})
-    known = await dispatch(crm, NOTE, KEY, seconds=30)
+    known = await dispatch(crm, NOTE, KEY, seconds=30, request_seconds=30)
     assert (known.outcome, known.attempts) == ("succeeded", 3)
     assert [request["operation_key"] for request in await requests(control)] == [KEY] * 3
     assert len(await effects(control)) == 1
@@ -272,7 +238,7 @@ async def test_b35_a_provider_that_forgets_keys_is_asked_once_and_the_outcome_is
 ) -> None:
     await fault(control, drop_responses=1, forget_keys=True)
     async with connected(address, replay_seconds=0) as crm:
-        known = await dispatch(crm, NOTE, KEY, seconds=30)
+        known = await dispatch(crm, NOTE, KEY, seconds=30, request_seconds=30)
     assert (known.outcome, known.attempts, len(await effects(control))) == ("unknown", 1, 1)
 
 
@@ -298,6 +264,6 @@ async def refused_after_the_first(crm: Crm, control: httpx2.AsyncClient) -> Know
 
     crm.call = call_and_then_lose_the_right
     try:
-        return await dispatch(crm, NOTE, KEY, seconds=0.5)
+        return await dispatch(crm, NOTE, KEY, seconds=0.5, request_seconds=30)
     except Undecided:
         return None

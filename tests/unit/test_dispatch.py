@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from placet.canonical import CanonicalCommand
-from placet.executor.connector import Ambiguous, NotSent, Receipt, Refused, Target
+from placet.executor.connector import Ambiguous, Done, NotSent, Refused, Target
 from placet.executor.dispatch import Known, Undecided, dispatch
 
 NOTE = CanonicalCommand("t1", "alice", "crm.note.create", 1, "C-42", {"customer_id": "C-42", "body": "hello"}, "1")
-DONE = Receipt("rcpt_1", {"note_id": "note_1"})
+DONE = Done("rcpt_1", {"note_id": "note_1"})
 
 
 class Clock:
@@ -48,7 +48,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 class Provider:
     """A connector that answers as it is told, the last answer for ever."""
 
-    answers: Sequence[Receipt | Exception]
+    answers: Sequence[Done | Exception]
     replays: bool = True
     clock: Clock = field(default_factory=Clock)
     keys: list[str] = field(default_factory=list[str])
@@ -57,7 +57,7 @@ class Provider:
     def replay_seconds(self, action: str) -> int | None:
         return 3600 if self.replays else None
 
-    async def call(self, command: CanonicalCommand, key: str) -> Receipt:
+    async def call(self, command: CanonicalCommand, key: str) -> Done:
         assert command is NOTE
         self.keys.append(key)
         self.begun.append(self.clock.now)
@@ -71,7 +71,7 @@ class Provider:
 
 
 async def run(provider: Provider, seconds: float = 60) -> Known:
-    return await dispatch(provider, NOTE, "op_1", seconds=seconds)
+    return await dispatch(provider, NOTE, "op_1", seconds=seconds, request_seconds=60)
 
 
 @pytest.mark.req("E2")

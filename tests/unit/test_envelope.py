@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placet.contracts.catalogue import CATALOGUE
 from placet.contracts.commands import CommandReady, CommandReported
-from placet.contracts.message import MAX_BYTES, Command, Event, Message, Unreadable, decode, wrap
+from placet.contracts.message import MAX_BYTES, Command, Event, Message, TooLarge, Unreadable, decode, wrap
 from placet.contracts.permissions import DecisionSubmitted, PermissionDecided
 from placet.contracts.turns import MessageView, ToolCallProposed, ToolCallSettled, ToolCallView, TurnAccepted, TurnChanged
 
@@ -212,7 +212,7 @@ def test_a_message_too_large_to_be_forwarded_is_refused_at_the_sender() -> None:
     settled = ToolCallSettled(
         turn_id="t", conversation_id="c", tool_call_id="k", outcome="succeeded", result="x" * MAX_BYTES
     )
-    with pytest.raises(ValueError, match=r"tool_call\.settled\.v1"):
+    with pytest.raises(TooLarge, match=r"tool_call\.settled\.v1"):
         written(settled)
 
 

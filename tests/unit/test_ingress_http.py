@@ -8,7 +8,8 @@ import httpx2
 import pytest
 
 from placet.auth import KeySource, Principal, Verifier
-from placet.ingress.domain import Accepted, TurnRequest
+from placet.ingress import handlers
+from placet.ingress.domain import Accepted, Problem, TurnRequest
 from placet.ingress.http import Api
 from placet.local.issuer import APPROVER, ASKER, ISSUER, Issuer
 
@@ -96,6 +97,17 @@ async def test_who_may_not_ask_is_told_the_scope_before_anything_is_read(
     response = await http.post(path, content=b"{", headers={"Authorization": authorization})
     assert (response.status_code, response.json()["scope"]) == (403, "placet:turn.submit")
     assert response.headers["www-authenticate"].endswith('error="insufficient_scope", scope="placet:turn.submit"')
+
+
+@pytest.mark.req("P6", "U2")
+async def test_the_entrance_itself_wants_the_scope_by_whichever_door_somebody_comes() -> None:
+    nothing: Any = None
+    entrance = handlers.Entrance(nothing, b"key")
+    powerless = Principal("t1", "ann", frozenset({"placet:approval.read"}))
+    for asked in (entrance.accept(powerless, "k", TurnRequest(text="hello")), entrance.retry(powerless, "conv_1", "turn_1")):
+        with pytest.raises(Problem, match="the token lacks the scope") as refused:
+            await asked
+        assert refused.value.body()["scope"] == "placet:turn.submit"
 
 
 @pytest.mark.req("P6", "U1")

@@ -1,35 +1,48 @@
 """Ingress's pure rules: the state that users see, the key of a request, and how a refusal looks (T8, U1)."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from placet.ingress.domain import ENDS, Problem, TurnRequest, idempotency_key, shown_turn
+from placet.contracts.turns import TURN_ENDS
+from placet.ingress.domain import Problem, TurnRequest, idempotency_key, shown_turn
 
 STATES = ["accepted", "planning", "executing", "awaiting_approval"]
 CARDS = st.lists(st.sampled_from(["pending", "approved", "denied", "expired"]))
 PRINTABLE = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='"'), min_size=1, max_size=255)
 
 
-def shown(state: str, cards: list[str], stalled: str | None = None) -> str:
-    """The state that users see of a turn with these cards."""
-    return shown_turn({"turn_id": "turn_1", "state": state, "reason": "", "stalled": stalled}, cards)["state"]
+def shown_now(state: str, cards: Sequence[str], stalled: str | None = None, settled: Sequence[str] = ()) -> dict[str, Any]:
+    """What users see of a turn whose cards are in these states: the first is about call_0."""
+    turn = {"turn_id": "turn_1", "state": state, "reason": "", "stalled": stalled}
+    views = [
+        {"turn_id": "turn_1", "state": card, "card": {"tool_call_id": f"call_{number}"}} for number, card in enumerate(cards)
+    ]
+    of_another = {"turn_id": "turn_0", "state": "pending", "card": {"tool_call_id": "call_of_another"}}
+    return shown_turn(turn, [*views, of_another], settled)
+
+
+def shown(state: str, cards: Sequence[str], stalled: str | None = None, settled: Sequence[str] = ()) -> str:
+    """The state alone."""
+    return shown_now(state, cards, stalled, settled)["state"]
 
 
 @pytest.mark.req("T8")
-@given(st.sampled_from(sorted(ENDS)), CARDS)
+@given(st.sampled_from(sorted(TURN_ENDS)), CARDS)
 def test_an_end_is_an_end_whatever_its_cards_say(state: str, cards: list[str]) -> None:
     assert shown(state, cards, stalled="why") == shown(state, cards) == state
 
 
 @pytest.mark.req("T8")
-@given(st.sampled_from(sorted(ENDS)), CARDS)
+@given(st.sampled_from(sorted(TURN_ENDS)), CARDS)
 def test_a_turn_that_has_ended_does_not_stand_still(state: str, cards: list[str]) -> None:
     """The news that it can go on again may come after its end: they are two messages."""
-    assert shown_turn({"turn_id": "turn_1", "state": state, "reason": "", "stalled": "why"}, cards)["stalled"] is None
+    assert shown_now(state, cards, stalled="why")["stalled"] is None
 
 
 @pytest.mark.req("T8")
@@ -42,12 +55,19 @@ def test_a_turn_awaits_approval_exactly_while_a_card_is_open(state: str, cards: 
 
 
 @pytest.mark.req("T8")
+@given(st.sampled_from(STATES), st.lists(st.sampled_from(["approved", "denied", "expired"]), min_size=1))
+def test_what_is_decided_is_under_way_until_its_call_has_a_result(state: str, cards: list[str]) -> None:
+    *before, last = [f"call_{number}" for number in range(len(cards))]
+    assert shown(state, cards, settled=before) == "executing"
+    assert shown(state, cards, settled=[*before, last]) == state
+
+
+@pytest.mark.req("T8")
 @given(st.sampled_from(STATES), CARDS)
 def test_b17_a_turn_that_cannot_go_on_says_so_and_why(state: str, cards: list[str]) -> None:
-    turn = {"turn_id": "turn_1", "state": state, "reason": "", "stalled": "why"}
-    shown_now = shown_turn(turn, cards)
+    view = shown_now(state, cards, stalled="why")
     expected = ("awaiting_approval", "") if "pending" in cards else ("resume_failed", "why")
-    assert (shown_now["state"], shown_now["reason"], shown_now["stalled"]) == (*expected, "why")
+    assert (view["state"], view["reason"], view["stalled"]) == (*expected, "why")
 
 
 @pytest.mark.req("U1")

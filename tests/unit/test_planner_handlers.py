@@ -1,5 +1,6 @@
 """The planner's handlers with a store in memory: what a wild model says never stops a turn without a word (T11)."""
 
+import json
 from collections.abc import Sequence
 from typing import cast
 
@@ -72,6 +73,13 @@ async def test_a_call_is_stored_and_proposed_in_one_change() -> None:
     rows = await planned(Says(call()))
     assert [change.state for change in rows.saved] == ["executing"]
     assert [promise.wire for promise in rows.promised] == ["tool_call.proposed.v1", "turn.changed.v1"]
+
+
+@pytest.mark.req("T2", "T8")
+async def test_the_first_news_of_a_turn_brings_the_user_s_message_too() -> None:
+    for model in (Says(call()), Says(Reply("done")), Says(Reply("done"), failures=9)):
+        news = json.loads((await planned(model)).promised[-1].body)["data"]
+        assert [said["text"] for said in news["messages"]][:1] == ["hello"]
 
 
 @pytest.mark.req("T11")

@@ -1,14 +1,17 @@
 """The policy: deny over ask over allow, nothing without a rule, and no mistake in the file opens a gate (P1, P11, B13)."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from placet.contracts.actions import ACTIONS
 from placet.permission.domain import NO_RULE, Ask, Decided, decide
-from placet.permission.policy import BadPolicy, Obligations, Policy, load_policy
+from placet.permission.policy import Obligations, Policy, load_policy
 from placet.permission.settings import SHIPPED_POLICY
+from placet.service.documents import BadDocument
 
 DENY = "{id: never, effect: deny, actions: [crm.note.create], reason: not for agents}"
 ASK = "{id: ask-first, effect: ask, risk: high, actions: [crm.note.create], approver: {second_person: true}}"
@@ -24,7 +27,7 @@ def why_bad(tmp_path: Path, text: str | bytes) -> str:
     """What a policy file with a mistake is refused with."""
     file = tmp_path / "policy.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(BadPolicy) as caught:
+    with pytest.raises(BadDocument) as caught:
         load_policy(file)
     return str(caught.value)
 
@@ -85,6 +88,19 @@ def test_b13_a_mistake_in_a_rule_stops_the_service_with_the_key_in_the_message(
     assert named in why_bad(tmp_path, f"name: test\nrules: [{rule}]")
 
 
+@pytest.mark.req("P5", "P6", "P11")
+@pytest.mark.parametrize("scope", ["", " ", "a b", "a\n", 'a"b', "a\\b", "a\tb", "caf\xe9", "\x7f", 7, None, ["a"]])
+def test_b13_a_scope_that_no_token_can_hold_stops_the_service(tmp_path: Path, scope: Any) -> None:
+    rule = {"id": "gate", "effect": "ask", "actions": ["crm.note.delete"], "approver": {"scope": scope}}
+    assert "rules.0.approver.scope" in why_bad(tmp_path, json.dumps({"name": "test", "rules": [rule]}))
+
+
+@pytest.mark.req("P6")
+@pytest.mark.parametrize("scope", ["placet:approval.decide", "!", "https://acme.example/decide?x=#1", "[a]", "~"])
+def test_a_rule_may_ask_for_any_scope_that_a_token_can_hold(scope: str) -> None:
+    assert Obligations(scope=scope).scope == scope
+
+
 @pytest.mark.req("P5", "P11")
 @pytest.mark.parametrize(
     ("text", "named"),
@@ -107,7 +123,7 @@ def test_b13_a_file_that_is_no_policy_is_refused_by_name(tmp_path: Path, text: s
 
 @pytest.mark.req("P11")
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadPolicy, match="gone"):
+    with pytest.raises(BadDocument, match="gone"):
         load_policy(tmp_path / "gone.yaml")
 
 

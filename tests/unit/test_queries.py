@@ -15,6 +15,13 @@ def test_named_parameters_are_numbered_by_first_use() -> None:
     assert query.bind({"a": 1, "b": 2, "long_name2": 3}) == (2, 1, 3)
 
 
+def test_the_order_of_a_batch_is_a_parameter() -> None:
+    assert parse_query("q", "-- What it does.\n-- In the order of :a\nselect :b, :a").order == "a"
+    assert parse_query("q", "select :a").order == ""
+    with pytest.raises(ValueError, match="in the order of c"):
+        parse_query("q", "-- In the order of :c\nselect :a")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from placet.contracts.turns import Outcome, Role
 from placet.planner.model import CallAsked, CallSaid, ModelFailed, Reply, Said
-from placet.planner.scripted import INLINE, BadScript, Script, ScriptedModel, load_scripts
+from placet.planner.scripted import INLINE, Script, ScriptedModel, load_scripts
 from placet.planner.settings import SHIPPED_SCRIPT
+from placet.service.documents import BadDocument
 
 STEPS = [{"say": "one"}, {"calls": [{"tool": "crm_export", "arguments": {"format": "csv"}}]}, {"say": "three"}]
 MODEL = ScriptedModel([Script.model_validate({"when": "Export", "steps": STEPS})])
@@ -15,7 +17,8 @@ MODEL = ScriptedModel([Script.model_validate({"when": "Export", "steps": STEPS})
 
 def transcript(text: str, replies: int, *, before: int = 0) -> list[Said]:
     """A conversation whose last user message has got so many replies; `before` earlier ones belong to earlier messages."""
-    roles = ["user"] + ["assistant"] * before + ["user"] + ["assistant", "tool"] * replies
+    replied: list[Role] = ["assistant", "tool"]
+    roles: list[Role] = ["user", *replied[:1] * before, "user", *replied * replies]
     last = before + 1
     return [
         Said(index, role, text if index == last else "Export", "k" if role == "tool" else None)
@@ -83,7 +86,7 @@ async def test_the_shipped_script_can_be_played_to_its_end() -> None:
             assert await model.ask(transcript(script.when, done)) == script.steps[done].reply()
 
 
-def called(text: str, *outcomes: str) -> list[Said]:
+def called(text: str, *outcomes: Outcome) -> list[Said]:
     """A conversation in which one reply asked for calls that ended with these outcomes, the last call first."""
     calls = tuple(CallSaid(f"call_{index}", "a", "{}") for index in range(len(outcomes)))
     results = [Said(9, "tool", "{}", call.tool_call_id, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
@@ -92,7 +95,7 @@ def called(text: str, *outcomes: str) -> list[Said]:
 
 @pytest.mark.req("U6")
 @pytest.mark.parametrize("outcome", ["denied", "failed", "expired", "unknown", "skipped"])
-async def test_the_shipped_script_claims_no_success_that_there_was_not(outcome: str) -> None:
+async def test_the_shipped_script_claims_no_success_that_there_was_not(outcome: Outcome) -> None:
     scripts = load_scripts(Path(SHIPPED_SCRIPT))
     model = ScriptedModel(scripts)
     for script in scripts:
@@ -116,16 +119,19 @@ async def test_a_step_without_another_text_says_the_same_after_any_call() -> Non
         ("when: x", "$"),
         ("[", "line 1"),
         ("[2020-99-99]", "month"),
+        ("- {when: x, steps: [{say: one}], steps: [{say: two}]}", "'steps' stands twice"),
+        ("- {when: x, steps: [{say: one, say: two}]}", "'say' stands twice"),
+        ("- {? &key [x] : 1, ? *key : 2}", "unhashable key"),
     ],
 )
 def test_a_script_file_with_a_mistake_is_refused_by_name(tmp_path: Path, text: str, named: str) -> None:
     file = tmp_path / "script.yaml"
     file.write_text(text)
-    with pytest.raises(BadScript) as caught:
+    with pytest.raises(BadDocument) as caught:
         load_scripts(file)
     assert named in str(caught.value)
 
 
 def test_a_script_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadScript, match="gone"):
+    with pytest.raises(BadDocument, match="gone"):
         load_scripts(tmp_path / "gone.yaml")

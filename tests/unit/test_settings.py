@@ -144,6 +144,7 @@ def test_each_missing_setting_is_named(
         (IngressSettings, "PLACET_ANSWER_SECONDS", "inf"),
         (IngressSettings, "PLACET_AUDIENCE", ""),
         (IngressSettings, "PLACET_REDIS_PREFIX", ""),
+        (IngressSettings, "PLACET_MAX_BODY", "65537"),
         (PermissionSettings, "PLACET_DECISION_AUDIENCE", ""),
         (PermissionSettings, "PLACET_AUTH_ISSUER", ""),
         (MigrationSettings, "PLACET_SERVICE_ROLE", 'x"; drop table approval; --'),

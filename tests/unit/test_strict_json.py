@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.canonical import Refused, strict_loads
+from placet.canonical import UnsafeJson, strict_loads
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 SAFE = st.integers(-(2**53) + 1, 2**53 - 1)
@@ -23,7 +23,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 def refusal(text: bytes | str, **limits: int) -> tuple[str, str]:
     """The code and the path by which a document is refused."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(UnsafeJson) as caught:
         strict_loads(text, **limits)
     return caught.value.code, caught.value.path
 
@@ -101,8 +101,8 @@ def test_a_number_is_read_or_refused_and_nothing_else_happens(number: str) -> No
     code = ""
     try:
         assert math.isfinite(strict_loads(number))
-    except Refused as refused:
-        code = refused.code
+    except UnsafeJson as unsafe:
+        code = unsafe.code
     assert code in ("", "number_out_of_range", "not_a_number", "not_json")
 
 
@@ -164,5 +164,5 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 @pytest.mark.req("A3")
 @given(st.binary() | st.text() | st.text('{}[]":,0123456789eE+-.\\untrflsa \ud800\0'))
 def test_whatever_comes_is_read_or_refused(text: bytes | str) -> None:
-    with suppress(Refused):
+    with suppress(UnsafeJson):
         strict_loads(text)

@@ -88,6 +88,24 @@ def test_an_inbox_has_a_bound_queue_of_dead_letters(name: str) -> None:
 
 
 @pytest.mark.req("M4")
+def test_b39_only_events_have_dead_letters_for_questions_are_asked_again_and_dead_letters_stay() -> None:
+    """What cannot be read or handled is parked from every queue. Rejected is only what could not be parked either."""
+    without = {name.split(".")[2] for name, queue in QUEUES.items() if "x-dead-letter-exchange" not in queue["arguments"]}
+    assert without == {"dead", "requests", "reply"}
+    assert all("dead-letter-exchange" not in policy for name in QUEUES for policy in policies_of(name))
+    assert {route.kind for route in CATALOGUE if bound_to(route) - {"in"}} == {"request", "reply"}
+
+
+def bound_to(route: Route) -> set[str]:
+    """The kinds of queue that a message gets into; a reply goes by the key of the question."""
+    if route.kind == "reply":
+        return {"reply"}
+    return {
+        queue.split(".")[2] for source, key, queue in BOUND if (source, key) == (f"placet.{route.publisher}", route.wire)
+    }
+
+
+@pytest.mark.req("M4")
 def test_clients_cannot_publish_to_the_dead_letter_exchange() -> None:
     assert [name for name, made in EXCHANGES.items() if made["internal"]] == ["placet.dlx"]
 

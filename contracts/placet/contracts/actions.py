@@ -1,4 +1,4 @@
-"""The published catalogue of actions, version 1: what a model may ask for, with closed argument schemas (A1).
+"""The published catalogue of actions: what a model may ask for, with closed argument schemas (A1).
 
 Admission enforces it; the planner shows it to the model; a policy may name nothing else.
 """
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-
-VERSION = 1
 
 ResourceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 

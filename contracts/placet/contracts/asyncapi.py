@@ -19,17 +19,20 @@ from placet.contracts.message import CONTENT_TYPE
 
 Json = dict[str, Any]
 
+VERSION = "0.1.0"
+"""The release of the contracts that the document is of, or will be."""
+
 AMQP = "0.3.0"
 """Version of the AMQP bindings."""
 
 
-def document(version: str = "0.1.0") -> Json:
+def document() -> Json:
     """The document as data. Schemas are files beside it, under `schemas/`."""
     return {
         "asyncapi": "3.0.0",
         "info": {
             "title": "Placet",
-            "version": version,
+            "version": VERSION,
             "description": _ABOUT,
             "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
         },
@@ -124,7 +127,7 @@ def _operations(route: Route) -> Iterator[tuple[str, Json]]:
 def _send(route: Route) -> Json:
     transient = route.kind == "request"
     amqp = {"userId": route.publisher, "deliveryMode": 1 if transient else 2, "mandatory": True, "bindingVersion": AMQP}
-    return _operation("send", route) | {"bindings": {"amqp": amqp}} | _reply(route, route.publisher)
+    return _operation("send", route) | {"bindings": {"amqp": amqp}} | _reply(route)
 
 
 def _receive(route: Route, consumer: str) -> Json:
@@ -132,7 +135,7 @@ def _receive(route: Route, consumer: str) -> Json:
     if route.kind == "request":
         queues = {"x-placet-queue": request_queue(consumer)}
     amqp = {"ack": True, "bindingVersion": AMQP}
-    return _operation("receive", route) | {"bindings": {"amqp": amqp}} | queues | _reply(route, route.publisher)
+    return _operation("receive", route) | {"bindings": {"amqp": amqp}} | queues | _reply(route)
 
 
 def _operation(action: str, route: Route) -> Json:
@@ -144,13 +147,13 @@ def _operation(action: str, route: Route) -> Json:
     }
 
 
-def _reply(route: Route, asker: str) -> Json:
+def _reply(route: Route) -> Json:
     if route.reply is None:
         return {}
     wire = route.reply.wire
     answer = {
         "channel": {"$ref": f"#/channels/{wire}"},
         "messages": [{"$ref": f"#/channels/{wire}/messages/{wire}"}],
-        "x-placet-queues": [reply_queue(asker, slot) for slot in range(REPLY_SLOTS)],
+        "x-placet-queues": [reply_queue(route.publisher, slot) for slot in range(REPLY_SLOTS)],
     }
     return {"reply": answer}

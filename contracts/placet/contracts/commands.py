@@ -80,4 +80,6 @@ class CommandReported(Event):
     reason: str = ""
     receipt: str | None = None
     result: Any = None
-    attempts: int = Field(default=1, ge=0, description="Requests sent to the provider under this claim, all with one key")
+    attempts: int = Field(
+        default=1, ge=0, description="Tries under this claim, all with one key, also those of which nothing left"
+    )

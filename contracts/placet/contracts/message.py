@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from placet.canonical import Refused, strict_loads
+from placet.canonical import UnsafeJson, strict_loads
 from placet.contracts.ids import new_id
 
 CONTENT_TYPE = "application/cloudevents+json"
@@ -33,7 +33,7 @@ class Event(Message):
 
 
 class Command(Message):
-    """A wish. Closed: a field that is not known is refused, for it might change the meaning (FACTS d)."""
+    """A wish. Closed: a field that is not known is refused, for it might change the meaning (B45)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,6 +43,10 @@ M = TypeVar("M", bound=Message)
 
 class Unreadable(Exception):
     """The bytes are not an envelope of a known message; the text says where and why."""
+
+
+class TooLarge(ValueError):
+    """The envelope of a message has more than MAX_BYTES; the text says whose and how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Envelope(Generic[M]):
     def encode(self) -> bytes:
         """The CloudEvents JSON of the envelope.
 
-        Raises ValueError when it is larger than MAX_BYTES: nobody would have to forward it.
+        Raises TooLarge when it has more than MAX_BYTES, which every reader refuses.
         """
         attributes = {
             "specversion": "1.0",
@@ -70,7 +74,7 @@ class Envelope(Generic[M]):
             "type": self.message.wire,
             "time": self.time,
             "datacontenttype": "application/json",
-            "dataschema": f"urn:placet:schema:{self.message.wire}",
+            "dataschema": schema_id(self.message.wire),
             "tenantid": self.tenant,
             "conversationid": self.conversation,
             "causationid": self.cause,
@@ -80,8 +84,13 @@ class Envelope(Generic[M]):
         head = json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
         body = head[:-1] + b',"data":' + self.message.model_dump_json().encode() + b"}"
         if len(body) > MAX_BYTES:
-            raise ValueError(f"{self.message.wire} has {len(body)} bytes, more than {MAX_BYTES}")
+            raise TooLarge(f"{self.message.wire} has {len(body)} bytes, more than {MAX_BYTES}")
         return body
+
+
+def schema_id(name: str) -> str:
+    """The `$id` of a schema, which is the `dataschema` of its envelopes."""
+    return f"urn:placet:schema:{name}"
 
 
 def wrap(message: M, *, source: str, tenant: str, conversation: str, cause: str, traceparent: str) -> Envelope[M]:
@@ -97,8 +106,8 @@ def decode(body: bytes, known: dict[str, type[M]]) -> Envelope[M]:
     """
     try:
         event = strict_loads(body, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
-    except Refused as refused:
-        raise Unreadable(f"{refused.code} at {refused.path}") from refused
+    except UnsafeJson as unsafe:
+        raise Unreadable(f"{unsafe.code} at {unsafe.path}") from unsafe
     if not isinstance(event, dict):
         raise Unreadable("the body is not a JSON object")
     return _envelope(cast("dict[str, Any]", event), known)

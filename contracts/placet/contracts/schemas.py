@@ -5,7 +5,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from placet.contracts.catalogue import CATALOGUE
-from placet.contracts.message import Message
+from placet.contracts.message import Message, schema_id
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ENVELOPE = "envelope"
@@ -16,11 +16,6 @@ class _Plain(GenerateJsonSchema):
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
-
-
-def schema_id(name: str) -> str:
-    """The `$id` of a schema, which is the `dataschema` of its envelopes."""
-    return f"urn:placet:schema:{name}"
 
 
 def message_schema(message: type[Message], mode: JsonSchemaMode = "validation") -> dict[str, Any]:

@@ -1,26 +1,30 @@
 """What is said about turns: by frontends, by ingress and by the planner."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from placet.contracts.ids import Id, Subject
 from placet.contracts.message import Command, Event
 
-TurnState = Literal[
-    "accepted",
-    "planning",
-    "executing",
-    "awaiting_approval",
-    "completed",
-    "failed",
-    "cancelled",
-    "budget_exhausted",
-]
-"""What users see of a turn (T8). The last four are ends."""
+TurnEnd = Literal["completed", "failed", "cancelled", "budget_exhausted"]
+TurnState = Literal["accepted", "planning", "executing", "awaiting_approval", TurnEnd]
+"""What users see of a turn (T8)."""
 
 Outcome = Literal["succeeded", "rejected", "denied", "expired", "failed", "unknown", "skipped", "cancelled"]
-"""How a tool call ends; each call ends once (DESIGN 5)."""
+"""How a tool call ends; each call ends once (G2)."""
+
+Role = Literal["user", "assistant", "tool"]
+"""Who says a message of the transcript."""
+
+TURN_ENDS: frozenset[str] = frozenset(get_args(TurnEnd))
+CALL_ENDS: frozenset[str] = frozenset(get_args(Outcome))
+
+
+def told(outcome: Outcome, reason: str) -> dict[str, str]:
+    """What the model is told of a call that did not succeed: the status, the reason, and whether anything was done (T5)."""
+    executed = "it may or may not have been executed" if outcome == "unknown" else "it was not executed"
+    return {"status": outcome, "reason": reason, "executed": executed}
 
 
 class TurnRequested(Command):
@@ -71,7 +75,7 @@ class MessageView(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     position: int = Field(ge=0)
-    role: Literal["user", "assistant", "tool"]
+    role: Role
     text: str = ""
     tool_calls: tuple[ToolCallView, ...] = ()
     tool_call_id: Id | None = None

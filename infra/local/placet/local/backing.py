@@ -109,10 +109,11 @@ def _given(service: Service) -> Found:
 
 
 def _advice(service: Service, ways: tuple[str, ...], refusals: list[str]) -> str:
-    reasons = "".join(f"\n  {refusal}" for refusal in refusals)
+    """What would have mended it, by the only way that was open, or by all of them; then why each way was not."""
     remedy = {
         "given": f"set {service.variable}",
         "shared": f"start {service.name} on its standard port with its default login, or set PLACET_INFRA=private",
         "docker": "start the Docker engine, or set PLACET_INFRA=private",
-    }.get(ways[0] if len(ways) == 1 else "", f"set {service.variable}, or install {service.name}")
-    return f"No {service.name} to run on; {remedy}.{reasons}"
+        "private": service.remedy,
+    }.get(ways[0] if len(ways) == 1 else "", f"{service.remedy}, or set {service.variable}")
+    return "\n  ".join([f"No {service.name} to run on; {remedy}.", *refusals])

@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 
 import httpx2
 
+from placet.local.addresses import broker_port, credentials, is_of_this_machine, management_url, vhost_url
 from placet.local.errors import BackingError, NotThisWay
 from placet.local.logins import log_in_to_rabbitmq, until
 
@@ -38,7 +39,10 @@ class BrokerAdmin(Protocol):
         ...
 
     def unacknowledged(self, vhost: str) -> dict[str, int]:
-        """Deliveries that no consumer has acknowledged yet, by queue; queues without any are left out."""
+        """Deliveries that no consumer has acknowledged yet, by queue; queues without any are left out.
+
+        The management API's figures are up to ten seconds old; those of `rabbitmqctl` are not.
+        """
         ...
 
 
@@ -65,9 +69,15 @@ class ManagementApi:
                 self._call("DELETE", f"{kind}/{quote(name, safe='')}", missing_is_fine=True)
 
     def unacknowledged(self, vhost: str) -> dict[str, int]:
+        figures = until(partial(self._figures, vhost), within=IN_FORCE_WITHIN, what=f"no figures of {vhost}")
+        return {name: count for name, count in figures.items() if count}
+
+    def _figures(self, vhost: str) -> dict[str, int]:
+        """The API has none of a new queue until the broker has counted, which it does every few seconds."""
         queues = self._call("GET", f"queues/{quote(vhost, safe='')}").json()
-        counts = {queue["name"]: queue.get("messages_unacknowledged", 0) for queue in queues}
-        return {name: count for name, count in counts.items() if count}
+        if missing := [queue["name"] for queue in queues if "messages_unacknowledged" not in queue]:
+            raise NotThisWay(f"the broker has not counted {missing[0]} yet")
+        return {queue["name"]: queue["messages_unacknowledged"] for queue in queues}
 
     def _call(
         self, method: str, path: str, body: Definitions | None = None, *, missing_is_fine: bool = False
@@ -84,18 +94,15 @@ class ManagementApi:
 
 
 class RabbitmqCtl:
-    """`rabbitmqctl` on the broker's own machine, as somebody it obeys. A call takes about a second.
+    """`rabbitmqctl` on the broker's own machine, as somebody it obeys. A call takes about a second."""
 
-    `environment` points it to another node than the machine's own.
-    """
-
-    def __init__(self, amqp_url: str, command: str, environment: Mapping[str, str] | None = None) -> None:
-        self._amqp_url, self._command, self._environment = amqp_url, command, environment
+    def __init__(self, amqp_url: str, command: str) -> None:
+        self._amqp_url, self._command = amqp_url, command
 
     @classmethod
     def of_this_machine(cls, amqp_url: str) -> "RabbitmqCtl":
         """The machine's own `rabbitmqctl`. Raises `NotThisWay` when there is none, or the broker is elsewhere."""
-        if urlsplit(amqp_url).hostname not in ("127.0.0.1", "::1", "localhost"):
+        if not is_of_this_machine(amqp_url):
             raise NotThisWay("rabbitmqctl reaches only the broker of this machine")
         path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
         if command := shutil.which("rabbitmqctl", path=path):
@@ -108,7 +115,7 @@ class RabbitmqCtl:
             status = json.loads(self._call("status", "--formatter", "json"))
         except BackingError as error:
             raise NotThisWay(str(error)) from error
-        port = urlsplit(self._amqp_url).port or 5672
+        port = broker_port(self._amqp_url)
         if port not in [listener["port"] for listener in status["listeners"]]:
             raise NotThisWay(f"rabbitmqctl speaks to another broker than the one on port {port}")
 
@@ -132,9 +139,8 @@ class RabbitmqCtl:
     def _call(self, *arguments: str, text: str = "") -> str:
         try:
             done = subprocess.run(
-                [self._command, "-q", *arguments], env=self._environment, input=text, capture_output=True, text=True,
-                timeout=COMMAND_WITHIN,
-            )  # fmt: skip
+                [self._command, "-q", *arguments], input=text, capture_output=True, text=True, timeout=COMMAND_WITHIN
+            )
         except subprocess.TimeoutExpired as error:
             raise BackingError(f"rabbitmqctl {arguments[0]} took more than {COMMAND_WITHIN:g} s") from error
         if done.returncode:
@@ -173,21 +179,13 @@ def await_in_force(amqp_url: str, definitions: Definitions) -> None:
 def _logins(amqp_url: str, definitions: Definitions) -> dict[str, str]:
     """For each vhost, the URL of the last user who has permissions in it and whose password is known."""
     passwords = {user["name"]: user["password"] for user in definitions.get("users", []) if user.get("password")}
-    administrator = urlsplit(amqp_url)
-    passwords.setdefault(unquote(administrator.username or "guest"), unquote(administrator.password or "guest"))
+    name, password = credentials(amqp_url)
+    passwords.setdefault(name, password)
     return {
         permission["vhost"]: vhost_url(amqp_url, permission["vhost"], permission["user"], passwords[permission["user"]])
         for permission in definitions.get("permissions", [])
         if permission["user"] in passwords
     }
-
-
-def vhost_url(amqp_url: str, vhost: str, user: str, password: str) -> str:
-    """The URL of one vhost of the broker, for one user."""
-    parts = urlsplit(amqp_url)
-    address = parts.netloc.rpartition("@")[2]
-    login = f"{quote(user, safe='')}:{quote(password, safe='')}@{address}"
-    return urlunsplit((parts.scheme, login, f"/{quote(vhost, safe='')}", parts.query, ""))
 
 
 def administrator_of(amqp_url: str) -> BrokerAdmin:
@@ -196,10 +194,7 @@ def administrator_of(amqp_url: str) -> BrokerAdmin:
     Its management API (PLACET_RABBITMQ_MANAGEMENT_URL, or port 15672 with the same login), else this machine's
     `rabbitmqctl`. Raises `NotThisWay` when neither obeys.
     """
-    parts = urlsplit(amqp_url)
-    login, _, _ = parts.netloc.rpartition("@")
-    standard = f"http://{login or 'guest:guest'}@{parts.hostname}:15672"
-    api = os.environ.get("PLACET_RABBITMQ_MANAGEMENT_URL") or standard
+    api = os.environ.get("PLACET_RABBITMQ_MANAGEMENT_URL") or management_url(amqp_url)
     refusals: list[str] = []
     for make in (lambda: ManagementApi(api.rstrip("/"), amqp_url), lambda: RabbitmqCtl.of_this_machine(amqp_url)):
         try:

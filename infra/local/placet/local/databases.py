@@ -1,10 +1,10 @@
 """The databases of a run: one per service, with a role that owns the schema and one, without DDL, that the service uses."""
 
 import asyncio
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
+from placet.local.addresses import database_url, is_of_this_machine
 from placet.local.run import DATABASES, Run, is_orphan
 from placet.service.migrations import load_migrations, migrate
 
@@ -37,16 +37,7 @@ async def _migrate(admin_url: str, run: Run, service: str) -> None:
 
 def login_url(admin_url: str, run: Run, role: str, service: str) -> str:
     """The URL by which a role of the run reaches the database of a service."""
-    parts = urlsplit(admin_url)
-    return urlunsplit(
-        (
-            parts.scheme,
-            f"{role}:{run.password(role)}@{parts.hostname}:{parts.port or 5432}",
-            f"/{run.database(service)}",
-            "",
-            "",
-        )
-    )
+    return database_url(admin_url, run.database(service), role, run.password(role))
 
 
 async def drop_databases(admin_url: str, run: Run) -> None:
@@ -63,11 +54,19 @@ async def drop_databases(admin_url: str, run: Run) -> None:
 
 async def orphaned_runs(admin_url: str) -> list[str]:
     """The runs on this server whose process is gone. Only a server of this machine is asked: pids mean nothing elsewhere."""
-    if urlsplit(admin_url).hostname not in ("127.0.0.1", "localhost", "::1"):
+    if not is_of_this_machine(admin_url):
         return []
     admin = await asyncpg.connect(admin_url)
     try:
-        rows = await admin.fetch("select datname from pg_database where datname like 'placet\\_%'")
+        rows = await admin.fetch(_RUNS)
     finally:
         await admin.close()
-    return sorted({name for row in rows if is_orphan(name := row["datname"].rpartition("_")[0])})
+    return sorted(row["run"] for row in rows if is_orphan(row["run"]))
+
+
+_RUNS = r"""
+select distinct substring(name from '^placet_\d+_[0-9a-f]{8}') as run
+  from (select datname from pg_database union select rolname from pg_roles) named(name)
+ where name ~ '^placet_\d+_[0-9a-f]{8}_'
+"""
+"""The names of the runs that have a database or a role: of one that was killed half-way there may be only roles."""

@@ -12,6 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from placet.local import remedies
 from placet.local.errors import NotThisWay
 
 NOT_NEEDED = frozenset(
@@ -44,7 +45,9 @@ def rabbitmq() -> Path:
     if root.exists():
         return root
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise NotThisWay("no RabbitMQ here, and no apt-get to fetch it with (install rabbitmq-server)")
+        raise NotThisWay(
+            f"no RabbitMQ here, and no apt-get to fetch it with ({remedies.RABBITMQ}; or its like on this machine)"
+        )
     base.mkdir(parents=True, exist_ok=True)
     with _alone_in(base):
         if not root.exists():

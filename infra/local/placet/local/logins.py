@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import aio_pika
 import aiormq
 import asyncpg
 import redis
+from aio_pika.connection import make_url
 
+from placet.local.addresses import broker_port, credentials
 from placet.local.errors import NotThisWay
 
 PATIENCE = 5.0
@@ -64,11 +66,21 @@ def until(attempt: Callable[[], T], *, within: float, what: str, unless: Callabl
 
 async def _open_amqp(url: str, queue: str | None) -> None:
     try:
-        async with await aio_pika.connect(url, timeout=PATIENCE) as connection:
+        async with aio_pika.Connection(make_url(url)) as connection:
+            await connection.connect(timeout=PATIENCE)
             if queue is not None:
                 await (await connection.channel()).get_queue(queue, ensure=True)
+    except aiormq.exceptions.InvalidFrameError as error:
+        raise NotThisWay(_no_entry(url) if "OpenOk" in str(error) else str(error)) from error
     except (OSError, aiormq.AMQPError) as error:
         raise NotThisWay(str(error) or "no AMQP answer") from error
+
+
+def _no_entry(url: str) -> str:
+    """What the client calls an invalid frame: the broker took the login and closed when it was told the vhost."""
+    vhost = unquote(urlsplit(url).path[1:]) or "/"
+    user, _ = credentials(url)
+    return f"the broker does not open the vhost {vhost!r} to {user!r}: there is none, or the user has no permissions in it"
 
 
 async def _open_postgres(url: str) -> None:
@@ -88,10 +100,9 @@ async def _open_postgres(url: str) -> None:
 
 def _see_an_open_port(url: str) -> None:
     """Spare the client, and the log it writes to, an attempt that cannot succeed."""
-    parts = urlsplit(url)
-    port = parts.port or (5671 if parts.scheme == "amqps" else 5672)
+    host = urlsplit(url).hostname or "127.0.0.1"
     try:
-        socket.create_connection((parts.hostname or "127.0.0.1", port), timeout=PATIENCE).close()
+        socket.create_connection((host, broker_port(url)), timeout=PATIENCE).close()
     except OSError as error:
         raise NotThisWay(str(error)) from error
 

@@ -34,7 +34,7 @@ class Process:
         with log.open("ab") as output:
             self.popen = subprocess.Popen(
                 command,
-                env={name: os.environ[name] for name in INHERITED if name in os.environ} | dict(environment),
+                env={each: os.environ[each] for each in INHERITED if each in os.environ} | dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -60,7 +60,9 @@ class Process:
                     yield json.loads(line)
 
     async def said(self, action: str, *, within: float = 30.0) -> dict[str, Any]:
-        """The first line with this action. Raises DidNotStart when the process ends, or the time, before it comes."""
+        """The first line with this action, or with a field of this name. Raises DidNotStart when the process ends, or the
+        time, before it comes.
+        """
         end = asyncio.get_running_loop().time() + within
         while True:
             for line in self.lines():
@@ -102,11 +104,6 @@ class Process:
     def rss(self) -> int:
         """Resident memory in bytes."""
         return psutil.Process(self.pid).memory_info().rss
-
-    def cpu_seconds(self) -> float:
-        """Processor time used until now, user and system."""
-        times = psutil.Process(self.pid).cpu_times()
-        return times.user + times.system
 
 
 def service_command(service: str) -> list[str]:

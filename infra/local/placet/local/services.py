@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
-from urllib.parse import urlsplit, urlunsplit
 
-from placet.local import logins
+from placet.local import logins, remedies
+from placet.local.addresses import without_vhost
 from placet.local.broker_admin import BrokerAdmin, ManagementApi, administrator_of
 from placet.local.containers import READY_WITHIN, container
 from placet.local.errors import NotThisWay
@@ -25,10 +25,15 @@ class Found:
 
 
 class Service(ABC):
-    """One backing service. Each way raises `NotThisWay` when it is not open; what it starts ends with the stack."""
+    """One backing service. Each way raises `NotThisWay` when it is not open; what it starts ends with the stack.
+
+    `durable` asks for what is started to sync to the disk. RabbitMQ always does.
+    """
 
     name: ClassVar[str]
     variable: ClassVar[str]
+    remedy: ClassVar[str]
+    """The command that makes the private way open."""
 
     @abstractmethod
     def given(self, url: str) -> Found:
@@ -50,12 +55,12 @@ class Service(ABC):
 class RabbitMQ(Service):
     name = "rabbitmq"
     variable = "PLACET_AMQP_URL"
+    remedy = remedies.RABBITMQ
 
     def given(self, url: str) -> Found:
         logins.log_in_to_rabbitmq(url)
-        parts = urlsplit(url)
-        without_vhost = urlunsplit((parts.scheme, parts.netloc, "", parts.query, ""))
-        return Found(without_vhost, administrator_of(without_vhost))
+        broker = without_vhost(url)
+        return Found(broker, administrator_of(broker))
 
     def shared(self) -> Found:
         return self.given("amqp://guest:guest@127.0.0.1:5672")
@@ -77,6 +82,7 @@ class RabbitMQ(Service):
 class Postgres(Service):
     name = "postgres"
     variable = "PLACET_POSTGRES_URL"
+    remedy = remedies.POSTGRES
 
     def given(self, url: str) -> Found:
         logins.log_in_to_postgres(url)
@@ -103,6 +109,7 @@ class Postgres(Service):
 class Redis(Service):
     name = "redis"
     variable = "PLACET_REDIS_URL"
+    remedy = remedies.REDIS
 
     def given(self, url: str) -> Found:
         logins.log_in_to_redis(url)

@@ -6,12 +6,12 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
 from placet.contracts.catalogue import SERVICES
 from placet.contracts.topology import definitions
+from placet.local.addresses import credentials, vhost_url
 from placet.local.backing import Backing
 from placet.local.databases import create_databases, drop_databases, login_url, orphaned_runs
 from placet.local.errors import BackingError
@@ -58,10 +58,8 @@ class System:
 
     def amqp_url(self, user: str) -> str:
         """The login of one of the run's broker users (its name without the prefix)."""
-        parts = urlsplit(self.backing.amqp_url)
         name = self.run.user_prefix + user
-        at = f"{name}:{self.run.password(name)}@{parts.hostname}:{parts.port or 5672}"
-        return urlunsplit((parts.scheme, at, f"/{self.run.vhost}", parts.query, ""))
+        return vhost_url(self.backing.amqp_url, self.run.vhost, name, self.run.password(name))
 
     def database_url(self, service: str, *, owner: bool = False) -> str:
         """The login of a service's role, or of the owner of its schema."""
@@ -110,8 +108,7 @@ class System:
     @property
     def admin_amqp_url(self) -> str:
         """The administrator's login, in the run's vhost."""
-        parts = urlsplit(self.backing.amqp_url)
-        return urlunsplit((parts.scheme, parts.netloc, f"/{self.run.vhost}", parts.query, ""))
+        return vhost_url(self.backing.amqp_url, self.run.vhost, *credentials(self.backing.amqp_url))
 
     def kill(self, *names: str) -> None:
         """SIGKILL services (all, when none is named)."""
@@ -131,7 +128,7 @@ class System:
                 process.kill()
 
     async def stop(self, *names: str) -> None:
-        """Stop services in order (all, when none is named)."""
+        """Let services end by themselves, all at once (all, when none is named)."""
         await asyncio.gather(*(self.services[name].terminate() for name in names or SERVICES if name in self.services))
 
     def token(self, subject: str, tenant: str, *scopes: str) -> str:
@@ -165,12 +162,13 @@ async def _prepare(backing: Backing, run: Run) -> None:
         with suppress(asyncpg.PostgresError, BackingError):  # another run beside us may be removing it just now
             await _forget(backing, Run(name))
     topology = definitions(vhost=run.vhost, user_prefix=run.user_prefix, password_of=run.password)
-    administrator = urlsplit(backing.amqp_url).username
+    name, _ = credentials(backing.amqp_url)
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
-    topology["permissions"].append({"user": administrator, "vhost": run.vhost} | everything)
-    # One after the other: when one fails, nothing is still being made while all of it is removed.
-    await asyncio.to_thread(backing.broker.import_definitions, topology)
+    topology["permissions"].append({"user": name, "vhost": run.vhost} | everything)
+    # One after the other: when one fails, nothing is still being made while all of it is removed. A run that is killed is
+    # found by its roles and databases, so they are made first and removed last.
     await create_databases(backing.postgres_url, run)
+    await asyncio.to_thread(backing.broker.import_definitions, topology)
 
 
 async def _remove(made: System) -> None:
@@ -179,5 +177,7 @@ async def _remove(made: System) -> None:
 
 
 async def _forget(backing: Backing, run: Run) -> None:
-    await drop_databases(backing.postgres_url, run)
-    await asyncio.to_thread(backing.broker.delete, [run.vhost], run.users)
+    try:
+        await asyncio.to_thread(backing.broker.delete, [run.vhost], run.users)
+    finally:
+        await drop_databases(backing.postgres_url, run)

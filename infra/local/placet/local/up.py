@@ -5,11 +5,11 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
+from placet.client.cli.access import PROFILE
 from placet.local.backing import Backing
 from placet.local.system import System, system
 from placet.local.tokens import remove_profile, write_profile
 
-PROFILE = Path(".placet/profile.json")
 TENANT = "acme"
 
 WHERE = """
@@ -53,9 +53,9 @@ async def _until(stop: asyncio.Event, running: System) -> None:
 async def _up(running: System) -> None:
     """Start the services, write the profile that the command line reads, and keep it as long as they run."""
     await running.start()
-    write_profile(running, PROFILE, TENANT)
+    write_profile(running, Path(PROFILE), TENANT)
     try:
         print(WHERE.format(url=running.url, provider=running.provider_url, folder=running.folder), flush=True)
         await asyncio.get_running_loop().create_future()
     finally:
-        remove_profile(running, PROFILE)
+        remove_profile(running, Path(PROFILE))

@@ -20,6 +20,7 @@ from joserfc.errors import (
     UnsupportedAlgorithmError,
 )
 from joserfc.jwk import JWKRegistry, Key, KeySet
+from joserfc.jws import extract_compact
 
 from placet.auth.principal import Principal
 
@@ -190,8 +191,6 @@ def _why_unproven(error: Exception) -> str:
 
 def _key_id(token: str) -> str:
     """The key id that an unverified token names; only used to decide whether to look for new keys."""
-    from joserfc.jws import extract_compact
-
     header: dict[str, Any] = extract_compact(token.encode()).headers()
     key_id = header.get("kid")
     return key_id if isinstance(key_id, str) else ""

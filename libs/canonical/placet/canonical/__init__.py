@@ -2,6 +2,6 @@
 
 from placet.canonical.command import CanonicalCommand, command_digest
 from placet.canonical.mandate import Mandate
-from placet.canonical.strict import Refused, strict_loads
+from placet.canonical.strict import UnsafeJson, strict_loads
 
-__all__ = ["CanonicalCommand", "Mandate", "Refused", "command_digest", "strict_loads"]
+__all__ = ["CanonicalCommand", "Mandate", "UnsafeJson", "command_digest", "strict_loads"]

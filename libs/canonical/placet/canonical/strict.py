@@ -13,7 +13,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_SAFE = len(str(-SAFE_INTEGER))
 
 
-class Refused(ValueError):
+class UnsafeJson(ValueError):
     """The JSON is not safe to read. `code` is for machines, `path` says where (JSONPath style)."""
 
     def __init__(self, code: str, path: str = "$") -> None:
@@ -26,19 +26,19 @@ def strict_loads(text: bytes | str, *, max_bytes: int = 65536, max_depth: int = 
     """Parse JSON, refusing duplicate keys, NaN and infinities, numbers beyond ±(2^53−1), lone surrogates, NUL, and
     documents deeper than `max_depth` or larger than `max_bytes`.
 
-    Raises Refused with a code and the path.
+    Raises UnsafeJson with a code and the path.
     """
     raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if len(raw) > max_bytes:
-        raise Refused("too_large")
+        raise UnsafeJson("too_large")
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_pairs, parse_int=_integer, parse_constant=_NotANumber)
     except UnicodeDecodeError as error:
-        raise Refused("not_utf8") from error
+        raise UnsafeJson("not_utf8") from error
     except RecursionError as error:
-        raise Refused("too_deep") from error
+        raise UnsafeJson("too_deep") from error
     except json.JSONDecodeError as error:
-        raise Refused("not_json", f"offset {error.pos}") from error
+        raise UnsafeJson("not_json", f"offset {error.pos}") from error
     _check(value, "$", max_depth)
     return value
 
@@ -80,11 +80,11 @@ def _check(value: Any, path: str, depth: int) -> None:
         for index, item in enumerate(cast("list[Any]", value)):
             _check(item, f"{path}[{index}]", depth - 1)
     elif isinstance(value, int | float) and not -SAFE_INTEGER <= value <= SAFE_INTEGER:
-        raise Refused("number_out_of_range", path)
+        raise UnsafeJson("number_out_of_range", path)
     elif isinstance(value, _Repeated):
-        raise Refused("duplicate_key", f"{path}.{value.name}")
+        raise UnsafeJson("duplicate_key", f"{path}.{value.name}")
     elif isinstance(value, _NotANumber):
-        raise Refused("not_a_number", path)
+        raise UnsafeJson("not_a_number", path)
 
 
 def _check_object(found: dict[str, Any], path: str, depth: int) -> None:
@@ -96,11 +96,11 @@ def _check_object(found: dict[str, Any], path: str, depth: int) -> None:
 
 def _check_depth(path: str, depth: int) -> None:
     if depth <= 0:
-        raise Refused("too_deep", path)
+        raise UnsafeJson("too_deep", path)
 
 
 def _check_text(text: str, path: str) -> None:
     if "\0" in text:
-        raise Refused("nul_character", path)
+        raise UnsafeJson("nul_character", path)
     if not text.isascii() and _LONE_SURROGATE.search(text):
-        raise Refused("lone_surrogate", path)
+        raise UnsafeJson("lone_surrogate", path)

@@ -1,6 +1,7 @@
 """The HTTP API as Python calls. The same requests are safe to send again: turns by their key, decisions by nature."""
 
 import json
+import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
@@ -18,11 +19,11 @@ _STREAM = httpx2.Timeout(30.0)
 
 
 class Refused(Exception):
-    """The API refused a request; `problem` is its RFC 9457 document."""
+    """The API refused a request; `problem` is its RFC 9457 document, `retry_after` how many seconds it wants to be left."""
 
-    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+    def __init__(self, status: int, problem: dict[str, Any], *, retry_after: float = 0) -> None:
         super().__init__(f"{status} {problem.get('code', '')}: {problem.get('detail', '')}")
-        self.status, self.problem = status, problem
+        self.status, self.problem, self.retry_after = status, problem, retry_after
 
     @property
     def code(self) -> str:
@@ -134,10 +135,17 @@ def _read(response: httpx2.Response) -> dict[str, Any]:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise Refused(response.status_code, {"code": "unreadable", "detail": f"this is not Placet: {response.text[:200]}"})
+        unreadable = {"code": "unreadable", "detail": f"this is not Placet: {response.text[:200]}"}
+        raise Refused(response.status_code, unreadable, retry_after=_retry_after(response))
     if not response.is_success:
-        raise Refused(response.status_code, cast("dict[str, Any]", body))
+        raise Refused(response.status_code, cast("dict[str, Any]", body), retry_after=_retry_after(response))
     return cast("dict[str, Any]", body)
+
+
+def _retry_after(response: httpx2.Response) -> float:
+    """The seconds of Retry-After. A date is not looked at: Placet gives none."""
+    text = response.headers.get("retry-after", "")
+    return float(text) if re.fullmatch(r"[0-9]{1,6}", text) else 0
 
 
 async def _events(response: httpx2.Response) -> AsyncGenerator[Event]:

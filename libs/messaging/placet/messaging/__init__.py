@@ -1,7 +1,7 @@
 """State and promise in one commit; a consumer that loses nothing; questions that do not wait in memory for people."""
 
 from placet.messaging.consumer import WAITING_HELPS, Consumer, Handler
-from placet.messaging.messages import Cause, Promise, first_line, promise
+from placet.messaging.messages import Cause, Promise, promise
 from placet.messaging.outbox import Outbox
 from placet.messaging.parking import BrokerParking, DatabaseParking, Kept, Stall
 from placet.messaging.properties import tolerate_odd_properties
@@ -25,6 +25,5 @@ __all__ = [
     "Publisher",
     "Requester",
     "Stall",
-    "first_line",
     "promise",
 ]

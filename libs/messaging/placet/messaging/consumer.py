@@ -19,13 +19,15 @@ from faststream.rabbit import Channel, RabbitBroker, RabbitMessage, RabbitQueue
 
 from placet.contracts.catalogue import ROUTES, Route, exchange, heard_by, inbox_queue, request_queue
 from placet.contracts.message import CONTENT_TYPE, Envelope, Message, Unreadable, decode
-from placet.messaging.messages import Cause, first_line, promise
-from placet.messaging.parking import Parking, Stall
+from placet.messaging.line import CONNECT_SECONDS, lost_when_cancelled
+from placet.messaging.messages import Cause, promise
+from placet.messaging.parking import Parking, Stall, storable
 from placet.messaging.publisher import TRANSIENT, Properties, Publisher
 from placet.messaging.requester import NoAnswer
+from placet.messaging.watch import watch_consumers
 from placet.service.crash import crash_point, handling
-from placet.service.database import TRANSIENT as DATABASE_AWAY
-from placet.service.runner import Alarm
+from placet.service.database import DATABASE_AWAY
+from placet.service.logs import first_line
 from placet.service.settings import ServiceSettings
 from placet.telemetry import process_span
 
@@ -61,29 +63,33 @@ class Consumer:
         *,
         parking: Parking,
         publisher: Publisher,
-        alarm: Alarm,
         prefetch: int,
         user_prefix: str,
     ) -> None:
         self._service = service
-        self._parking, self._publisher, self._alarm = parking, publisher, alarm
+        self._parking, self._publisher = parking, publisher
         self._prefetch, self._user_prefix = prefetch, user_prefix
         self._handlers: dict[str, Handler[Any]] = {}
         self._given_up: dict[str, GivenUp[Any]] = {}
         self._queues: list[str] = []
         self._broker = RabbitBroker(
-            url, reconnect_interval=1, graceful_timeout=20, logger=None, apply_types=False, decoder=_whole
+            url,
+            timeout=CONNECT_SECONDS,
+            reconnect_interval=1,
+            graceful_timeout=20,
+            logger=None,
+            apply_types=False,
+            decoder=_whole,
         )
 
     @classmethod
-    def of(cls, service: str, settings: ServiceSettings, parking: Parking, publisher: Publisher, alarm: Alarm) -> "Consumer":
+    def of(cls, service: str, settings: ServiceSettings, parking: Parking, publisher: Publisher) -> "Consumer":
         """The consumer of a service with these settings."""
         return cls(
             service,
             settings.amqp_url,
             parking=parking,
             publisher=publisher,
-            alarm=alarm,
             prefetch=settings.prefetch,
             user_prefix=settings.amqp_user_prefix,
         )
@@ -105,12 +111,24 @@ class Consumer:
         self._subscribe(inbox_queue(self._service), events)
         if requests:
             self._subscribe(request_queue(self._service), requests)
-        await self._broker.start()
-        self._watch = asyncio.create_task(self._watch_consumers())
+        await self._connect()
+        self.running = asyncio.create_task(watch_consumers(self._queues, self._publisher))
+
+    async def _connect(self) -> None:
+        """An attempt that is cut short tries again for ever, and no process ends for it: so it is waited for."""
+        starting = asyncio.create_task(self._broker.start())
+        try:
+            with lost_when_cancelled():
+                await asyncio.shield(starting)
+        except BaseException:
+            await asyncio.wait({starting})
+            await self._broker.stop()
+            raise
 
     async def stop(self) -> None:
         """Finish the deliveries under way, and leave."""
-        self._watch.cancel()
+        self.running.cancel()
+        await asyncio.gather(self.running, return_exceptions=True)
         await self._broker.stop()
 
     def _subscribe(self, queue: str, routes: dict[str, Route]) -> None:
@@ -140,7 +158,7 @@ class Consumer:
         wire = envelope.message.wire
         if raw.redelivered and ROUTES[wire].kind == "request":
             return  # whoever asked has asked again, or given up
-        handling(f"{self._service}:{wire}")
+        handling(f"{self._service}:{wire}", envelope.tenant)
         with process_span(
             wire,
             source=raw.exchange or "",
@@ -164,7 +182,8 @@ class Consumer:
         return envelope
 
     async def _handle(self, raw: AbstractIncomingMessage, envelope: Envelope[Message]) -> None:
-        handler = self._handlers[envelope.message.wire]
+        wire = envelope.message.wire
+        handler = self._handlers[wire]
         cause = Cause(self._service, envelope.id, envelope.tenant, envelope.conversation, envelope.traceparent)
         waits, failures = 0, 0
         while True:
@@ -175,15 +194,12 @@ class Consumer:
                 return
             except WAITING_HELPS as error:
                 waits += 1
-                if ROUTES[envelope.message.wire].kind == "request":
-                    log.warning(
-                        "request.unanswered", action="request.unanswered", wire=envelope.message.wire, error=str(error)
-                    )
+                if ROUTES[wire].kind == "request":
+                    log.warning("request.unanswered", action="request.unanswered", wire=wire, error=first_line(error))
                     return  # who asked asks again; holding the question would only answer it too late
-                await self._back_off(envelope.message.wire, waits, error)
+                await self._back_off(wire, waits, error)
             except Exception as error:
                 failures, reason = failures + 1, first_line(error)
-                wire = envelope.message.wire
                 log.error("message.failed", action="message.failed", wire=wire, attempt=failures, error=reason)
                 if failures >= ATTEMPTS:
                     given_up = self._given_up.get(wire)
@@ -211,7 +227,9 @@ class Consumer:
             user_id=self._publisher.user,
             expiration=REPLY_MILLISECONDS,
         )
-        await self._publisher.send(said.body, properties, found[0])
+        crash_point("before_reply")
+        if error := await self._publisher.send(said.body, properties, found[0]):
+            log.warning("reply.unsent", action="reply.unsent", wire=answer.wire, error=error)
 
     async def _park(self, raw: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
         """Raising here rejects the delivery, and the broker's dead-letter queue keeps it."""
@@ -221,23 +239,7 @@ class Consumer:
                 break
             except WAITING_HELPS as error:
                 await self._back_off(raw.routing_key or "", waits, error)
-        log.error("message.parked", action="message.parked", routing_key=raw.routing_key, reason=reason)
-
-    async def _watch_consumers(self) -> None:
-        """A consumer that the broker dropped without a word (B41) ends the process, so that it starts afresh."""
-        missing = dict.fromkeys(self._queues, 0)
-        while max(missing.values()) < 3:
-            await asyncio.sleep(2)
-            for queue in self._queues:
-                missing[queue] = 0 if await self._consumed(queue) else missing[queue] + 1
-        self._alarm.raise_it(f"{max(missing, key=missing.__getitem__)} has no consumer")
-
-    async def _consumed(self, queue: str) -> bool:
-        try:
-            found = await self._publisher.passive(queue)
-        except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
-            return "NOT_FOUND" not in str(error)  # a broker that is away is waited for; a queue that is gone is not
-        return bool(found.declaration_result.consumer_count)
+        log.error("message.parked", action="message.parked", routing_key=raw.routing_key, reason=storable(reason))
 
 
 async def _whole(message: RabbitMessage) -> RabbitMessage:

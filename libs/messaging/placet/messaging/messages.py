@@ -19,7 +19,7 @@ class Promise(NamedTuple):
 def promise(service: str, message: Message, *, tenant: str, conversation: str, cause: str = "") -> Promise:
     """Promise a message now: it carries the trace context of the span that is current now, not of who publishes it.
 
-    Raises ValueError when the message is too large to be said.
+    Raises TooLarge when the message is too large to be said.
     """
     traceparent = current_traceparent()
     envelope = wrap(message, source=service, tenant=tenant, conversation=conversation, cause=cause, traceparent=traceparent)
@@ -45,8 +45,3 @@ class Cause:
             conversation=conversation or self.conversation,
             cause=self.message_id,
         )
-
-
-def first_line(error: Exception) -> str:
-    """The error without what a database adds to it: its further lines show the row, which is nobody's business here (O3)."""
-    return f"{type(error).__name__}: {error}".partition("\n")[0]

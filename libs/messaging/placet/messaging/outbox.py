@@ -15,7 +15,8 @@ from placet.messaging.messages import Promise
 from placet.messaging.publisher import Publisher
 from placet.service.crash import crash_point
 from placet.service.database import Database, Query, load_queries
-from placet.service.runner import loop_forever
+from placet.service.logs import first_line
+from placet.service.runner import Loop
 
 log = structlog.get_logger()
 
@@ -34,7 +35,8 @@ class Outbox:
         self._database = database
         self._publisher = publisher
         self._queries = load_queries("placet.messaging")
-        self._grace, self._every = grace, every
+        self._grace = grace
+        self._relay = Loop("relay", self.relay_once, every)
         self._fresh: list[Promise] = []
         self._kept: list[str] = []
         self._publishing: asyncio.Task[None] | None = None
@@ -42,23 +44,22 @@ class Outbox:
 
     async def start(self) -> None:
         """Begin to sweep for promises that nobody kept."""
-        self._relay = asyncio.create_task(loop_forever("relay", self.relay_once, self._every))
+        await self._relay.start()
+        self.running = self._relay.running
 
     async def stop(self) -> None:
         """Publish what was committed, delete what was published, and end."""
-        self._relay.cancel()
-        await asyncio.gather(self._relay, return_exceptions=True)
+        await self._relay.stop()
         while self._publishing:
             await self._publishing
         if self._deleting:
             self._deleting.cancel()
+            await asyncio.gather(self._deleting, return_exceptions=True)
             await self._delete_kept()
 
     async def commit(self, transition: Query, promises: Sequence[Promise] = (), **values: Any) -> asyncpg.Record:
         """Run a transition that takes `:promises` and answers `changed`; when it changed something, publish them."""
-        crash_point("before_commit", transition.name)
         row = await self._database.transition(transition, promises=list(promises), **values)
-        crash_point("after_commit", transition.name)
         if row["changed"] and promises and len(self._fresh) < FRESH:
             self._fresh.extend(promises)
             if self._publishing is None:
@@ -93,14 +94,19 @@ class Outbox:
                 await asyncio.sleep(LINGER_SECONDS)
                 await self._delete_kept()
         except Exception as error:
-            log.warning("outbox.undeleted", action="outbox.undeleted", error=str(error))
+            log.warning("outbox.undeleted", action="outbox.undeleted", error=first_line(error))
         finally:
             self._deleting = None
 
     async def _delete_kept(self) -> None:
+        """What cannot be deleted now is deleted with the next: the relay would publish it all again."""
         kept, self._kept = self._kept, []
-        if kept:
-            await self._database.all(self._queries["outbox_sent"], message_ids=kept)
+        try:
+            if kept:
+                await self._database.all(self._queries["outbox_sent"], message_ids=kept)
+        except BaseException:
+            self._kept = kept + self._kept
+            raise
 
     async def relay_once(self) -> int:
         """Publish promises older than the grace; how many were kept. No transaction is open while the broker is asked."""
@@ -111,6 +117,7 @@ class Outbox:
             return 0
         found = [Promise(row["message_id"], row["wire"], row["body"], row["traceparent"]) for row in rows]
         errors = await self._publisher.publish(found, again=True)
+        crash_point("after_relay")
         kept = [each.message_id for each, error in zip(found, errors, strict=True) if error is None]
         if kept:
             await self._database.all(self._queries["outbox_sent"], message_ids=kept)

@@ -2,11 +2,13 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from aio_pika.abc import AbstractIncomingMessage
 
+from placet.contracts.ids import new_id
 from placet.messaging.messages import Promise
 from placet.messaging.outbox import Outbox
 from placet.messaging.properties import NOTE
@@ -47,6 +49,15 @@ def _is_token(name: bytes) -> bool:
 def storable(text: str, most: int = 2000) -> str:
     """A text that PostgreSQL and AMQP can carry: NUL and lone surrogates written out, at most so many characters."""
     return text[:most].encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
+def _plain(value: Any) -> Any:
+    """A header's value as jsonb takes it: what is neither a truth, a whole number nor a collection becomes text."""
+    if isinstance(value, Mapping):
+        return {storable(str(name)): _plain(each) for name, each in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in cast("list[Any]", value)]
+    return value if isinstance(value, bool | int | None) else storable(str(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +104,7 @@ class DatabaseParking:
             exchange=delivery.exchange or "",
             routing_key=delivery.routing_key or "",
             user_id=delivery.user_id,
-            headers=json.dumps(dict(delivery.headers), default=str).replace("\\u0000", "\\\\0"),
+            headers=json.dumps(_plain(delivery.headers)),
             body=delivery.body if stall else without_token(delivery.body),
             reason=storable(reason),
             tenant=stall.tenant if stall else None,
@@ -126,10 +137,11 @@ class BrokerParking:
     async def park(self, delivery: AbstractIncomingMessage, reason: str, stall: Stall | None = None) -> None:
         """Publish the delivery's bytes to the dead-letter queue. Raises RuntimeError when the broker does not confirm.
 
-        Nothing is waited for then: rejected, the delivery gets to the same queue without us.
+        Nothing is waited for then: rejected, the delivery gets to the same queue without us. One that came without an id
+        gets one, for we say nothing without.
         """
         properties = Properties(
-            message_id=delivery.message_id,
+            message_id=delivery.message_id or new_id("msg"),
             message_type=delivery.type,
             content_type=delivery.content_type,
             delivery_mode=PERSISTENT,

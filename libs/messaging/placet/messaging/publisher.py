@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from typing import cast
 
 import aio_pika
-from aio_pika.abc import AbstractChannel, AbstractQueue, AbstractRobustConnection
+from aio_pika.abc import AbstractChannel
 from aiormq.channel import Channel
 from aiormq.exceptions import AMQPError
-from pamqp.commands import Basic
+from pamqp.commands import Basic, Queue
 
 from placet.contracts.catalogue import exchange
 from placet.contracts.message import CONTENT_TYPE
+from placet.messaging.line import Line, lost_when_cancelled
 from placet.messaging.messages import Promise
 
 CONFIRM_SECONDS = 10.0
@@ -28,6 +29,7 @@ PERSISTENT, TRANSIENT = 2, 1
 """Delivery modes: whether a message outlives a restart of the broker."""
 
 Properties = Basic.Properties
+DeclareOk = Queue.DeclareOk
 
 
 class Publisher:
@@ -39,19 +41,19 @@ class Publisher:
         self._service = service
         self._url = url
         self._exchange = exchange(service)
+        self._looking: AbstractChannel | None = None
 
     async def start(self) -> None:
-        """Connect. Raises what aio-pika raises when the broker does not let us in."""
-        self._connection: AbstractRobustConnection = await aio_pika.connect_robust(
-            self._url, reconnect_interval=1, client_properties={"connection_name": f"{self._service} publisher"}
-        )
-        self._user = self._connection.url.user or ""
-        self._channel: AbstractChannel = await self._connection.channel(on_return_raises=True)
-        self._again: AbstractChannel = await self._connection.channel(on_return_raises=True)
+        """Connect. Raises what `Line.opened` raises."""
+        self._line = Line(aio_pika.RobustConnection, self._url, f"{self._service} publisher", reconnect_interval=1)
+        self._user = self._line.user
+        async with self._line.opened():
+            self._channel: AbstractChannel = await self._line.connection.channel(on_return_raises=True)
+            self._again: AbstractChannel = await self._line.connection.channel(on_return_raises=True)
 
     async def stop(self) -> None:
         """Close the connection."""
-        await self._connection.close()
+        await self._line.close()
 
     async def publish(self, promises: Sequence[Promise], *, again: bool = False) -> list[str | None]:
         """Publish all, their confirms pipelined; per promise None, or why it counts as not sent.
@@ -77,10 +79,11 @@ class Publisher:
 
     async def _send_alone(self, each: Promise) -> str | None:
         try:
-            async with asyncio.timeout(ALONE_SECONDS):
-                await self._connection.ready()
-                async with self._connection.channel(on_return_raises=True) as channel:
-                    return await self._send(channel, each)
+            with lost_when_cancelled():
+                async with asyncio.timeout(ALONE_SECONDS):
+                    await self._line.connection.ready()
+                    async with self._line.connection.channel(on_return_raises=True) as channel:
+                        return await self._send(channel, each)
         except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
             return _named(error)
 
@@ -93,39 +96,66 @@ class Publisher:
             user_id=self._user,
             headers={"traceparent": each.traceparent} if each.traceparent else None,
         )
-        return await self.send(each.body, properties, each.wire, channel)
+        try:
+            return await self.send(each.body, properties, each.wire, channel)
+        except ValueError as error:
+            return _named(error)  # its own fault: its neighbours are sent
 
     async def send(
         self, body: bytes, properties: Properties, key: str, channel: AbstractChannel | None = None
     ) -> str | None:
-        """Publish one message that is not a promise (a parked one, a reply); None, or why it counts as not sent."""
+        """Publish one message that is not a promise (a parked one, a reply); None, or why it counts as not sent.
+
+        Raises ValueError when it has no message id (B39): the client library would make one up, another for each copy.
+        """
+        if not properties.message_id:
+            raise ValueError(f"{key} has no message id")
         try:
             async with asyncio.timeout(CONFIRM_SECONDS):
-                underlay = cast(Channel, await (channel or self._channel).get_underlay_channel())
-                await underlay.basic_publish(  # the confirm is waited for, so not also for the socket
-                    body, exchange=self._exchange, routing_key=key, properties=properties, mandatory=True, wait=False
-                )
+                await publish_confirmed(channel or self._channel, self._exchange, key, body, properties)
         except (AMQPError, RuntimeError, OSError, TimeoutError) as error:
             return _named(error)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return "connection lost"  # aiormq cancels the publish itself when the heartbeat is lost
         return None
 
-    async def passive(self, queue: str) -> AbstractQueue:
-        """Look at a queue without declaring it, on a channel of its own: one that is not there closes the channel.
+    async def passive(self, queue: str) -> DeclareOk:
+        """Look at a queue without declaring it, on a channel that does nothing else: one that is not there closes it.
 
-        Raises what aio-pika raises when the queue or the broker is away.
+        It stays open from look to look: aio-pika leaves something of each channel in its connection for good.
+        Raises what `look_at` raises.
         """
-        async with asyncio.timeout(CONFIRM_SECONDS), self._connection.channel() as channel:
-            return await channel.declare_queue(queue, passive=True)
+        with lost_when_cancelled():
+            async with asyncio.timeout(CONFIRM_SECONDS):
+                if self._looking is None or self._looking.is_closed:
+                    self._looking = await self._line.connection.channel()
+        return await look_at(queue, self._looking)
 
     @property
     def user(self) -> str:
         """The broker user that this service is: the broker itself vouches for it in every message."""
         return self._user
+
+
+async def publish_confirmed(channel: AbstractChannel, to: str, key: str, body: bytes, properties: Properties) -> None:
+    """Publish one message to an exchange, mandatory, and wait for its confirm.
+
+    Raises what aiormq raises when the broker refuses or returns it, and ConnectionError when the connection is lost.
+    """
+    with lost_when_cancelled():
+        underlay = cast(Channel, await channel.get_underlay_channel())
+        await underlay.basic_publish(  # the confirm is waited for, so not also for the socket
+            body, exchange=to, routing_key=key, properties=properties, mandatory=True, wait=False
+        )
+
+
+async def look_at(queue: str, channel: AbstractChannel) -> DeclareOk:
+    """Look at a queue without declaring it; one that is not there closes the channel.
+
+    Raises what aiormq raises when the queue or the broker is away, ConnectionError when the connection is lost, and
+    TimeoutError when the broker says nothing.
+    """
+    with lost_when_cancelled():
+        async with asyncio.timeout(CONFIRM_SECONDS):
+            return await (await channel.get_underlay_channel()).queue_declare(queue, passive=True)
 
 
 def _named(error: BaseException) -> str:

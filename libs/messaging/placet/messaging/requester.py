@@ -5,19 +5,23 @@ questions are in flight at once. A question that nobody answers in time raises; 
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import aio_pika
 import structlog
-from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
-from aio_pika.connection import make_url
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelLockedResource
 
 from placet.contracts.catalogue import REPLY_SLOTS, ROUTES, exchange, reply_key, reply_queue
 from placet.contracts.ids import new_id
 from placet.contracts.message import CONTENT_TYPE, Message, Unreadable, decode
+from placet.messaging.line import Line
 from placet.messaging.messages import promise
-from placet.messaging.publisher import PERSISTENT, TRANSIENT, Properties
+from placet.messaging.publisher import PERSISTENT, TRANSIENT, Properties, look_at, publish_confirmed
+from placet.service.crash import crash_point
+from placet.service.logs import first_line
+from placet.service.waiting import set_within
 
 log = structlog.get_logger()
 
@@ -46,23 +50,23 @@ class Requester:
         self._ready = asyncio.Event()
 
     async def start(self) -> None:
-        """Connect and take a reply queue. Raises what aio-pika raises when the broker does not let us in."""
+        """Connect and take a reply queue. Raises what `Line.opened` raises, and ConnectionError when all are taken."""
         await self._connect()
-        self._keeper = asyncio.create_task(self._keep_connected())
+        self.running = asyncio.create_task(self._keep_connected())
 
     async def stop(self) -> None:
         """Close the connection; questions that are open raise NoAnswer when their time is over."""
-        self._keeper.cancel()
-        await asyncio.gather(self._keeper, return_exceptions=True)
-        await self._connection.close()
+        self.running.cancel()
+        await asyncio.gather(self.running, return_exceptions=True)
+        await self._line.close()
 
     async def ask(
         self, question: Message, reply: type[R], *, tenant: str, conversation: str = "", timeout: float = 5.0
     ) -> R:
         """Ask, and wait for the reply for `timeout` seconds at most.
 
-        Raises NoAnswer when it does not come, NotAsked when the broker did not take the question, and TypeError when the
-        reply is of another kind.
+        Raises NoAnswer when it does not come, NotAsked when the broker did not take the question, TooLarge when it fits into
+        no message, and TypeError when the reply is of another kind.
         """
         correlation = new_id("ask")
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -92,39 +96,33 @@ class Requester:
             content_type=CONTENT_TYPE,
             correlation_id=correlation,
             reply_to=reply_key(self._service, self._slot),
-            user_id=self._user,
+            user_id=self._line.user,
             expiration=None if durable else str(int(timeout * 1000)),
             delivery_mode=PERSISTENT if durable else TRANSIENT,
             headers={"traceparent": said.traceparent} if said.traceparent else None,
         )
-        underlay = await self._channel.get_underlay_channel()
-        await underlay.basic_publish(
-            said.body, exchange=exchange(self._service), routing_key=question.wire, properties=properties, mandatory=True
-        )
+        await publish_confirmed(self._channel, exchange(self._service), question.wire, said.body, properties)
+        crash_point("after_question")
 
     async def _connect(self) -> None:
-        """An attempt that fails is closed here: what `aio_pika.connect` leaves of one closes itself when it is collected."""
-        self._connection: AbstractConnection = aio_pika.Connection(
-            make_url(self._url), client_properties={"connection_name": f"{self._service} requester"}
-        )
-        try:
-            await self._connection.connect()
-            self._user = self._connection.url.user or ""
-            self._lost = asyncio.Event()
-            self._connection.close_callbacks.add(self._on_close)
-            self._channel: AbstractChannel = await self._connection.channel(on_return_raises=True)
-            self._slot = await self._take_slot()
-        except BaseException:
-            await self._connection.close()
-            raise
+        self._line = Line(aio_pika.Connection, self._url, f"{self._service} requester")
+        lost = self._lost = asyncio.Event()
+
+        def gone(*_: Any) -> None:
+            lost.set()
+
+        async with self._line.opened():
+            connection = self._line.connection
+            connection.close_callbacks.add(gone)
+            self._channel: AbstractChannel = await connection.channel(on_return_raises=True)
+            self._channel.close_callbacks.add(gone)
+            self._looking: AbstractChannel = await connection.channel()
+            self._slot = await self._take_slot(gone)
         self._ready.set()
 
-    def _on_close(self, _connection: Any, _error: BaseException | None) -> None:
-        self._lost.set()
-
-    async def _take_slot(self) -> int:
+    async def _take_slot(self, gone: Callable[..., None]) -> int:
         for slot in range(REPLY_SLOTS):
-            channel = await self._connection.channel()
+            channel = await self._line.connection.channel()
             try:
                 queue = await channel.get_queue(reply_queue(self._service, slot), ensure=False)
                 await queue.consume(self._on_reply, no_ack=True, exclusive=True)
@@ -132,31 +130,34 @@ class Requester:
                 if "exclusive use" not in str(refused):
                     raise
                 continue
+            channel.close_callbacks.add(gone)
+            # Told at once: before the next look another instance may have taken our reply queue, and be found there.
+            (await channel.get_underlay_channel()).on_consumer_cancel_callbacks.add(gone)
             return slot
         raise ConnectionError(f"all {REPLY_SLOTS} reply queues of {self._service} are taken by other instances")
 
     async def _keep_connected(self) -> None:
         while True:
-            while not await _set_within(self._lost, WATCH_SECONDS):
+            while not await set_within(self._lost, WATCH_SECONDS):
                 await self._watch_reply_queue()
             self._ready.clear()
+            await self._line.close()  # also when it is lost: aio-pika counts it as open until we say so
             while not self._ready.is_set():
                 try:
                     await self._connect()
                 except (AMQPError, OSError, RuntimeError) as error:
-                    log.warning("requester.reconnects", action="requester.reconnects", error=str(error))
+                    log.warning("requester.reconnects", action="requester.reconnects", error=first_line(error))
                     await asyncio.sleep(1)
 
     async def _watch_reply_queue(self) -> None:
-        """A reply queue that was deleted, or lost its consumer, says nothing of it (B41): we begin afresh."""
+        """A reply queue that was deleted, or lost its consumer, may say nothing of it (B41): we begin afresh."""
         try:
-            async with asyncio.timeout(WATCH_SECONDS), self._connection.channel() as channel:
-                queue = await channel.declare_queue(reply_queue(self._service, self._slot), passive=True)
-                if queue.declaration_result.consumer_count:
-                    return
+            found = await look_at(reply_queue(self._service, self._slot), self._looking)
+            if found.consumer_count:
+                return
         except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
-            log.warning("requester.deaf", action="requester.deaf", error=str(error))
-        await self._connection.close()
+            log.warning("requester.deaf", action="requester.deaf", error=first_line(error))
+        self._lost.set()
 
     async def _on_reply(self, raw: AbstractIncomingMessage) -> None:
         waiting = self._open.get(raw.correlation_id or "")
@@ -170,14 +171,8 @@ class Requester:
         publisher = ROUTES[reply.message.wire].publisher
         if raw.exchange == exchange(publisher) and raw.user_id == self._user_prefix + publisher:
             waiting.set_result(reply.message)
-
-
-async def _set_within(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            return await event.wait()
-    except TimeoutError:
-        return False
+        else:
+            log.warning("reply.untrusted", action="reply.untrusted", exchange=raw.exchange, user=raw.user_id)
 
 
 _REPLIES: dict[str, type[Message]] = {route.wire: route.message for route in ROUTES.values() if route.kind == "reply"}

@@ -1,5 +1,5 @@
 """Named places where a test may kill the process for real:
-`PLACET_CRASH_AT=admission:permission.decided.v1:after_commit.decide`.
+`PLACET_CRASH_AT=admission:permission.decided.v1@acme:after_commit.decide`.
 
 One function, no state but the environment read at start, no cost when it is not set.
 """
@@ -14,10 +14,10 @@ _crash_at = os.environ.get("PLACET_CRASH_AT")
 _handling: ContextVar[str] = ContextVar("handling", default="")
 
 
-def handling(place: str) -> None:
-    """Name what this task works on: `<service>:<message type>`."""
+def handling(place: str, tenant: str) -> None:
+    """Name what this task works on, `<service>:<message type>`, and for whom: one tenant's crash is no other's."""
     if _crash_at:
-        _handling.set(place)
+        _handling.set(f"{place}@{tenant}")
 
 
 def crash_point(moment: str, about: str = "") -> None:

@@ -13,10 +13,12 @@ from typing import Any
 
 import asyncpg
 
-BATCH = 64
-"""Statements in one batch at most; more gives nothing (FACTS-messaging 6)."""
+from placet.service.crash import crash_point
 
-TRANSIENT = (
+BATCH = 64
+"""Statements in one batch at most; more gives nothing."""
+
+DATABASE_AWAY = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
@@ -35,11 +37,16 @@ server's last word before the end of its connection."""
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statement, its name, and its parameters in the order of their first use."""
+    """One statement, its name, and its parameters in the order of their first use.
+
+    `order` is the parameter that names a row which calls of several statements lock. A batch goes in its order: two
+    batches that lock the same rows in different orders would wait for each other until PostgreSQL kills one.
+    """
 
     name: str
     text: str
     parameters: tuple[str, ...]
+    order: str = ""
 
     def bind(self, values: dict[str, Any]) -> tuple[Any, ...]:
         """The values in the order of the statement. Raises TypeError for a missing or an extra one."""
@@ -49,7 +56,10 @@ class Query:
 
 
 def parse_query(name: str, source: str) -> Query:
-    """Turn `:named` parameters into `$n`; casts (`::text`) stay as they are."""
+    """Turn `:named` parameters into `$n`; casts (`::text`) stay as they are. `-- In the order of :name` sets the order.
+
+    Raises ValueError when that is no parameter.
+    """
     names: list[str] = []
 
     def number(found: re.Match[str]) -> str:
@@ -58,7 +68,11 @@ def parse_query(name: str, source: str) -> Query:
         return f"${names.index(found[1]) + 1}"
 
     code = "\n".join(line for line in source.splitlines() if not line.lstrip().startswith("--"))
-    return Query(name, re.sub(r"(?<![:\w]):([a-z_]\w*)", number, code), tuple(names))
+    text = re.sub(r"(?<![:\w]):([a-z_]\w*)", number, code)
+    ordered = re.search(r"^-- In the order of :(\w+)", source, re.MULTILINE)
+    if ordered and ordered[1] not in names:
+        raise ValueError(f"{name} goes in the order of {ordered[1]}, which is none of its parameters")
+    return Query(name, text, tuple(names), ordered[1] if ordered else "")
 
 
 def load_queries(package: str) -> dict[str, Query]:
@@ -80,7 +94,7 @@ class Database:
         self._url = url
         self._size = size
         self._packages = packages
-        self._batches: dict[str, _Batch] = {}
+        self._batches: dict[Query, _Batch] = {}
 
     async def start(self) -> None:
         """Open the pool. Raises what asyncpg raises when the database does not answer, and WrongSchema."""
@@ -93,8 +107,11 @@ class Database:
                     await _understand(connection, query)
 
     async def stop(self) -> None:
-        """Close the pool after the statements under way."""
-        await self._pool.close()
+        """Close the pool after the statements under way, or without them when the database says nothing any more."""
+        try:
+            await self._pool.close()
+        except TimeoutError:
+            self._pool.terminate()
 
     async def one(self, query: Query, **values: Any) -> asyncpg.Record | None:
         """The first row of a reading statement."""
@@ -106,10 +123,13 @@ class Database:
 
     async def transition(self, query: Query, **values: Any) -> asyncpg.Record:
         """Run a transition. Raises LookupError when it breaks the rule of answering with one row."""
-        batch = self._batches.get(query.name)
+        batch = self._batches.get(query)
         if batch is None:
-            batch = self._batches[query.name] = _Batch(self._pool, query)
-        return await batch.run(query.bind(values))
+            batch = self._batches[query] = _Batch(self._pool, query)
+        crash_point("before_commit", query.name)
+        row = await batch.run(query.bind(values))
+        crash_point("after_commit", query.name)
+        return row
 
 
 async def _understand(connection: Any, query: Query) -> None:
@@ -143,6 +163,9 @@ class _Batch:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+                if self._query.order:
+                    place = self._query.parameters.index(self._query.order)
+                    batch.sort(key=lambda call: call[0][place])
                 await self._send(batch)
         finally:
             self._task = None

@@ -9,6 +9,11 @@ from opentelemetry import trace
 from structlog.typing import EventDict, Processor
 
 
+def first_line(error: BaseException) -> str:
+    """The error without what a database adds to it: its further lines show the row, which is nobody's business here (O3)."""
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
 def start_logging(service: str, level: str) -> None:
     """Send structlog's and the standard library's records to standard output as JSON lines."""
     number = logging.getLevelNamesMapping()[level.upper()]

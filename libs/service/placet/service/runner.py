@@ -5,16 +5,16 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import structlog
 import uvloop
 from asyncpg import PostgresError
 
 from placet.service.health import Health
-from placet.service.logs import start_logging
+from placet.service.logs import first_line, start_logging
 from placet.service.migrations import MigrationChanged, load_migrations, migrate
 from placet.service.settings import MigrationSettings, ServiceSettings, load_settings
 from placet.telemetry import start_telemetry, stop_telemetry
@@ -23,7 +23,10 @@ log = structlog.get_logger()
 
 
 class Part(Protocol):
-    """Something that runs beside the rest of a service: a pool, a consumer, a loop."""
+    """Something that runs beside the rest of a service: a pool, a consumer, a loop.
+
+    When one that is `Running` ends by itself, so does the process.
+    """
 
     async def start(self) -> None:
         """Return when it works; raise when it cannot."""
@@ -34,67 +37,105 @@ class Part(Protocol):
         ...
 
 
-class Alarm:
-    """How a part ends the process: the first reason counts."""
+@runtime_checkable
+class Running(Protocol):
+    """A part whose work goes on."""
 
-    def __init__(self) -> None:
-        self._reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    def raise_it(self, reason: str) -> None:
-        """Ask for the end of the process, for this reason."""
-        if not self._reason.done():
-            self._reason.set_result(reason)
-
-    async def wait(self) -> str:
-        """Return the reason once there is one."""
-        return await asyncio.shield(self._reason)
+    @property
+    def running(self) -> asyncio.Future[None]:
+        """The work: it ends when the part is stopped."""
+        ...
 
 
-Build = Callable[[Alarm], Sequence[Part]]
+S = TypeVar("S", bound=ServiceSettings)
+Build = Callable[[S], Sequence[Part]]
 
 
-def main(service: str, build: Build, settings: type[ServiceSettings], migrations: Sequence[str] = (), *, about: str) -> None:
-    """The command of a service: `serve`, and, where it owns a database, `migrate` and `check`."""
+def main(build: Build[S], settings: type[S], packages: Sequence[str] = (), *, about: str) -> None:
+    """The command of a service: `serve` and `check`, and `migrate` where it owns a database.
+
+    `packages` are those whose migrations make up its schema.
+    """
+    service = settings.service
     parser = argparse.ArgumentParser(prog=f"python -m placet.{service}", description=about)
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("serve", help="run the service until SIGTERM or SIGINT")
-    if migrations:
+    if packages:
         verbs.add_parser("migrate", help="bring the database's schema up to date, as its owner")
     verbs.add_parser("check", help="say whether the settings are whole, then end")
     verb = parser.parse_args().verb
     if verb == "migrate":
-        sys.exit(asyncio.run(_migrate(service, migrations)))
+        sys.exit(asyncio.run(_migrate(service, packages)))
     loaded = load_settings(settings)
     if verb == "check":
         print(f"{service}: settings are whole")
         return
     start_logging(service, loaded.log_level)
     start_telemetry(service)
-    sys.exit(uvloop.run(serve(service, build, loaded)))
+    sys.exit(uvloop.run(serve(build, loaded)))
 
 
-async def serve(service: str, build: Build, settings: ServiceSettings) -> int:
-    """Run the parts until a signal (0) or until one of them raises the alarm (1)."""
-    alarm = Alarm()
-    stop = asyncio.Event()
+async def serve(build: Build[S], settings: S) -> int:
+    """Run the parts until a signal (0), or until one of them cannot start or ends by itself (1)."""
+    health, stop = Health(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    watched = [health.server(settings.health_host, settings.health_port)] if settings.health_port else []
     try:
         async with AsyncExitStack() as started:
-            health = Health()
-            watched = [health.server(settings.health_host, settings.health_port)] if settings.health_port else []
-            for part in (*watched, *build(alarm)):
-                await _started(part)
-                started.push_async_callback(part.stop)
+            parts = [*watched, *build(settings)]
+            ended = await _before(stop, _start(parts, started))
+            if ended is not None:
+                return ended
             _settle_memory()
             health.ready = True
-            log.info("service.started", action="service.started", service=service)
-            ended = await _until(stop, alarm)
+            log.info("service.started", action="service.started", service=settings.service)
+            ended = await _before(stop, _alarmed(parts))
             health.ready = False
-            return ended
+            return ended or 0
     finally:
-        log.info("service.stopped", action="service.stopped", service=service)
+        log.info("service.stopped", action="service.stopped", service=settings.service)
         stop_telemetry()
+
+
+async def _before(stop: asyncio.Event, work: Coroutine[Any, Any, int | None]) -> int | None:
+    """What the work answers, or 0 when we are asked to stop before it does."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    return 0
+
+
+async def _start(parts: Sequence[Part], started: AsyncExitStack) -> int | None:
+    """Start the parts. What one cannot do is said in one line, with the setting that it follows; then the answer is 1."""
+    for part in parts:
+        try:
+            await part.start()
+        except Exception as error:
+            setting = getattr(part, "setting", "")
+            print(f"setting {setting}: " * bool(setting) + f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            return 1
+        started.push_async_callback(part.stop)
+    return None
+
+
+async def _alarmed(parts: Sequence[Part]) -> int:
+    """1, once a part has ended by itself: what goes on without it looks healthy and is not."""
+    running = {part: part.running for part in parts if isinstance(part, Running)}
+    await asyncio.wait(running.values(), return_when=asyncio.FIRST_COMPLETED)
+    for part, its in running.items():
+        if its.done():
+            log.error("service.alarm", action="service.alarm", part=type(part).__name__, reason=_why(its))
+    return 1
+
+
+def _why(ended: asyncio.Future[None]) -> str:
+    error = None if ended.cancelled() else ended.exception()
+    return first_line(error) if error else "it has ended"
 
 
 def _settle_memory() -> None:
@@ -102,28 +143,6 @@ def _settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-
-
-async def _started(part: Part) -> None:
-    """Start a part; what it cannot do is said in one line, with the setting that it follows. Exits with 1."""
-    try:
-        await part.start()
-    except Exception as error:
-        setting = getattr(part, "setting", "")
-        print(f"setting {setting}: " * bool(setting) + f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        sys.exit(1)
-
-
-async def _until(stop: asyncio.Event, alarm: Alarm) -> int:
-    signalled = asyncio.create_task(stop.wait())
-    alarmed = asyncio.create_task(alarm.wait())
-    await asyncio.wait({signalled, alarmed}, return_when=asyncio.FIRST_COMPLETED)
-    if signalled.done():
-        alarmed.cancel()
-        return 0
-    signalled.cancel()
-    log.error("service.alarm", action="service.alarm", reason=alarmed.result())
-    return 1
 
 
 async def _migrate(service: str, packages: Sequence[str]) -> int:
@@ -144,7 +163,7 @@ async def loop_forever(name: str, run_once: Callable[[], Awaitable[int]], every:
         try:
             found = await run_once()
         except Exception as error:
-            log.warning("loop.failed", action="loop.failed", loop=name, error=f"{type(error).__name__}: {error}")
+            log.warning("loop.failed", action="loop.failed", loop=name, error=first_line(error))
         if not found:
             await asyncio.sleep(every)
 
@@ -157,9 +176,9 @@ class Loop:
 
     async def start(self) -> None:
         """Begin."""
-        self._task = asyncio.create_task(loop_forever(self._name, self._run_once, self._every))
+        self.running = asyncio.create_task(loop_forever(self._name, self._run_once, self._every))
 
     async def stop(self) -> None:
-        """End after the step under way."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        """End; a step under way is cut short, as by a crash."""
+        self.running.cancel()
+        await asyncio.gather(self.running, return_exceptions=True)

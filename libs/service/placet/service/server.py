@@ -34,6 +34,7 @@ class Server:
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
+                log_config=None,  # its records go where all others go, as JSON
                 log_level="warning",
                 access_log=False,
                 timeout_graceful_shutdown=3,
@@ -51,10 +52,10 @@ class Server:
                 self.setting = f"PLACET_{self._name}_PORT".upper()
             raise
         host, port = listener.getsockname()[:2]
-        self._task = asyncio.create_task(self._server.serve([listener]))
+        self.running = asyncio.create_task(self._server.serve([listener]))
         log.info(f"{self._name}.listening", action=f"{self._name}.listening", url=f"http://{host}:{port}")
 
     async def stop(self) -> None:
         """Finish the requests under way; streams are cut, and clients come back with Last-Event-ID."""
         self._server.should_exit = True
-        await self._task
+        await asyncio.gather(self.running, return_exceptions=True)

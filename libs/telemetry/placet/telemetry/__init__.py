@@ -1,4 +1,4 @@
-"""OpenTelemetry as Placet uses it: one trace per activity, and a link where an activity resumes another (DESIGN 7)."""
+"""OpenTelemetry as Placet uses it: one trace per activity, and a link where an activity resumes another (O1)."""
 
 from placet.telemetry.setup import start_telemetry, stop_telemetry
 from placet.telemetry.spans import (

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
@@ -11,7 +12,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 
 LINK = "placet.link"
-"""Attribute of a link: resumes, retries, reconciles or decided_by."""
+"""Attribute of a link, which says why there is one: `caller`, `decided_by`, or what `link_to` is told."""
 
 _propagator = TraceContextTextMapPropagator()
 _tracer = trace.get_tracer("placet")
@@ -78,26 +79,34 @@ class process_span:
 
 
 @contextmanager
-def edge_span(name: str, traceparent: str = "", **attributes: AttributeValue) -> Generator[Span]:
+def edge_span(name: str, traceparent: str = "") -> Generator[Span]:
     """A request from outside. It always begins a trace of ours: a caller's context is at most a link (B04)."""
     caller = trace.get_current_span(_context(traceparent)).get_span_context()
     links = [Link(caller, {LINK: "caller"})] if caller.is_valid else []
-    with _tracer.start_as_current_span(
-        name, context=Context(), kind=SpanKind.SERVER, links=links, attributes=attributes
-    ) as span:
+    with _current(name, context=Context(), kind=SpanKind.SERVER, links=links) as span:
         yield span
 
 
 @contextmanager
 def call_span(name: str, **attributes: AttributeValue) -> Generator[Span]:
-    """A call to the outside: a model (`chat {model}`) or a provider."""
-    named = {key.replace("__", "."): value for key, value in attributes.items()}
-    with _tracer.start_as_current_span(name, kind=SpanKind.CLIENT, attributes=named) as span:
+    """A call to the outside: a model (`chat {model}`) or a provider. `__` in an attribute's name stands for a dot."""
+    with _current(name, kind=SpanKind.CLIENT, attributes=_dotted(attributes)) as span:
         yield span
 
 
+@contextmanager
+def _current(name: str, **more: Any) -> Generator[Span]:
+    """A span for the block. Of an error only the kind: its text may show a row, or what somebody sent (O3)."""
+    with _tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False, **more) as span:
+        try:
+            yield span
+        except Exception as error:
+            span.set_status(StatusCode.ERROR, type(error).__name__)
+            raise
+
+
 def link_to(traceparent: str, why: str) -> None:
-    """Link the current span to a stored context: why it exists (`resumes`, `retries`, `reconciles`)."""
+    """Link the current span to a stored context, and say why: today it `resumes` what that span suspended (O1)."""
     target = trace.get_current_span(_context(traceparent)).get_span_context()
     if target.is_valid:
         trace.get_current_span().add_link(target, {LINK: why})
@@ -105,7 +114,11 @@ def link_to(traceparent: str, why: str) -> None:
 
 def annotate(**attributes: AttributeValue) -> None:
     """Set attributes on the current span; `__` in a name stands for a dot."""
-    trace.get_current_span().set_attributes({key.replace("__", "."): value for key, value in attributes.items()})
+    trace.get_current_span().set_attributes(_dotted(attributes))
+
+
+def _dotted(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+    return {name.replace("__", "."): value for name, value in attributes.items()}
 
 
 def _context(traceparent: str) -> Context:

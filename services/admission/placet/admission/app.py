@@ -12,16 +12,15 @@ from placet.contracts.permissions import PermissionDecided
 from placet.contracts.turns import ToolCallProposed
 from placet.messaging import Consumer, DatabaseParking, Outbox, Publisher, Requester
 from placet.service.database import Database
-from placet.service.runner import Alarm, Loop, Part
-from placet.service.settings import load_settings
+from placet.service.runner import Loop, Part
+
+PACKAGES = ("placet.messaging", "placet.admission")
+"""Whose migrations make up its schema, and whose statements the schema must understand."""
 
 
-def build(alarm: Alarm) -> Sequence[Part]:
+def build(settings: Settings) -> Sequence[Part]:
     """The parts of admission, in the order in which they start."""
-    settings = load_settings(Settings)
-    database = Database(
-        settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.admission")
-    )
+    database = Database(settings.database_url, size=settings.database_pool, packages=PACKAGES)
     publisher = Publisher("admission", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     requester = Requester("admission", settings.amqp_url, user_prefix=settings.amqp_user_prefix)
@@ -35,7 +34,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     )
     claims = Claims(store, requester, lease_seconds=settings.lease_seconds, ask_seconds=settings.ask_seconds)
     recovery = Loop("recovery", Recovery(store).run_once, settings.recovery_seconds)
-    consumer = Consumer.of("admission", settings, DatabaseParking(database, outbox), publisher, alarm)
+    consumer = Consumer.of("admission", settings, DatabaseParking(database, outbox), publisher)
     consumer.on(ToolCallProposed, proposals.on_tool_call_proposed)
     consumer.on(PermissionDecided, proposals.on_permission_decided)
     consumer.on(ClaimRequested, claims.on_claim_requested)

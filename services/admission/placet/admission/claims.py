@@ -6,6 +6,7 @@ from placet.admission import domain
 from placet.admission.store import GivenBack, Ledgered, Over, Store
 from placet.contracts.commands import ClaimAnswered, ClaimRequested, CommandReady, CommandReported
 from placet.contracts.permissions import DecisionVerified, DecisionVerify
+from placet.contracts.turns import told
 from placet.messaging import Cause, Requester
 
 
@@ -27,7 +28,7 @@ class Claims:
         if command.state != "pending":
             return _refused(claim, f"the command is {command.state}")
         if command.expired:
-            return await self._end(command, "expired", "the time to run it is over", claim, cause)
+            return await self._end(command, "expired", domain.TIME_IS_OVER, claim, cause)
         verified = await self._verify(command, cause)
         if verified.verdict != "valid":
             return await self._end(command, verified.verdict, verified.reason, claim, cause)
@@ -35,7 +36,7 @@ class Claims:
 
     async def _verify(self, command: Ledgered, cause: Cause) -> DecisionVerified:
         question = DecisionVerify(
-            interrupt_id=command.interrupt_id, operation_id=command.subject.operation_id, digest=command.digest
+            interrupt_id=command.interrupt_id, operation_id=command.call.operation_id, digest=command.digest
         )
         return await self._requester.ask(question, DecisionVerified, tenant=cause.tenant, timeout=self._ask_seconds)
 
@@ -59,11 +60,11 @@ class Claims:
     async def _end(
         self, command: Ledgered, state: Literal["denied", "expired"], reason: str, claim: ClaimRequested, cause: Cause
     ) -> ClaimAnswered:
-        subject = command.subject
+        call = command.call
         outcome, why = domain.end_of_unclaimed(state, reason, command.uncertain)
-        settled = subject.settled(outcome, why, domain.told(outcome, why))
-        promised = cause.promise(settled, conversation=subject.conversation_id)
-        await self._store.end_unclaimed(Over(subject, command.uncertain), outcome, why, [promised])
+        settled = call.settled(outcome, why, told(outcome, why))
+        promised = cause.promise(settled, conversation=call.conversation_id)
+        await self._store.end_unclaimed(Over(call, command.uncertain), outcome, why, [promised])
         return _refused(claim, reason)
 
     async def on_command_reported(self, report: CommandReported, cause: Cause) -> None:
@@ -72,14 +73,14 @@ class Claims:
         if command is None:
             raise LookupError(f"a report about {report.operation_id}, which is not in the ledger")
         if report.outcome == "not_sent" and domain.after_nothing_sent(report.fence) == "pending":
-            ready = cause.promise(CommandReady(operation_id=report.operation_id, action=command.subject.action))
+            ready = cause.promise(CommandReady(operation_id=report.operation_id, action=command.call.action))
             given_back = GivenBack(report.fence, report.worker, "not_sent", report.reason, report.attempts)
-            await self._store.release(command.subject, given_back, [ready])
+            await self._store.release(command.call, given_back, [ready])
             return
         outcome = domain.unsent_for_good(command.uncertain) if report.outcome == "not_sent" else report.outcome
-        result = report.result if outcome == "succeeded" else domain.told(outcome, report.reason)
-        settled = command.subject.settled(outcome, report.reason, result)
-        promised = cause.promise(settled, conversation=command.subject.conversation_id)
+        result = report.result if outcome == "succeeded" else told(outcome, report.reason)
+        settled = command.call.settled(outcome, report.reason, result)
+        promised = cause.promise(settled, conversation=command.call.conversation_id)
         await self._store.settle(cause.tenant, report.model_copy(update={"outcome": outcome}), [promised])
 
 

@@ -5,10 +5,12 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from placet.canonical import Refused, strict_loads
+from placet.canonical import UnsafeJson, strict_loads
 from placet.contracts.actions import ACTIONS, Action
 from placet.contracts.message import why_invalid
 from placet.contracts.turns import Outcome
+
+TIME_IS_OVER = "the time to run it is over"
 
 MOST_CLAIMS = 5
 """A command that has cost so many workers is not given to another one (A8)."""
@@ -37,8 +39,8 @@ def check(action: str, arguments: str) -> Checked | Rejected:
         return Rejected(f"unknown_action: there is no action {action!r}; there are {', '.join(sorted(ACTIONS))}")
     try:
         parsed = known.arguments.model_validate(strict_loads(arguments, max_bytes=32768))
-    except Refused as refused:
-        return Rejected(f"{refused.code} at {refused.path}: the arguments must be one plain JSON object")
+    except UnsafeJson as unsafe:
+        return Rejected(f"{unsafe.code} at {unsafe.path}: the arguments must be one plain JSON object")
     except ValidationError as invalid:
         return Rejected(f"invalid_arguments: {why_invalid(invalid)}")
     fields = parsed.model_dump(mode="json")
@@ -68,9 +70,3 @@ def unsent_for_good(uncertain: str) -> Literal["failed", "unknown"]:
 def end_of_unclaimed(state: Literal["denied", "expired"], reason: str, uncertain: str) -> tuple[Outcome, str]:
     """How a command ends that will not be claimed any more: an effect that may have happened is not denied away (E4)."""
     return ("unknown", f"{uncertain}; and {reason}") if uncertain else (state, reason)
-
-
-def told(outcome: str, reason: str) -> dict[str, str]:
-    """What the model is told of a call that did not succeed: the status, the reason, and whether anything was done (T5)."""
-    executed = "it may or may not have been executed" if outcome == "unknown" else "it was not executed"
-    return {"status": outcome, "reason": reason, "executed": executed}

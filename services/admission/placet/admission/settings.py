@@ -20,7 +20,7 @@ class Settings(DatabaseSettings, MandateSettings):
 
     @model_validator(mode="after")
     def deadlines_fit(self) -> "Settings":
-        """A claim must outlive the check that comes before it, or every claim would be lost (DESIGN 5)."""
+        """A claim must outlive the check that comes before it, or every claim would be lost (ADR 0009)."""
         if self.ask_seconds >= self.lease_seconds:
             raise WrongSetting("PLACET_ASK_SECONDS", "must be shorter than PLACET_LEASE_SECONDS")
         return self

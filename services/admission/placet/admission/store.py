@@ -15,8 +15,8 @@ from placet.service.database import Database, load_queries
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """Which tool call a ledger row is about."""
+class ToolCall:
+    """What a row of the ledger is about: a tool call, and the operation that it was given."""
 
     tenant: str
     operation_id: str
@@ -42,7 +42,7 @@ class Subject:
 class Proposal:
     """A checked tool call as it is recorded. Without canonical bytes it is a rejection."""
 
-    subject: Subject
+    call: ToolCall
     reason: str = ""
     digest: str | None = None
     canonical: bytes | None = None
@@ -52,7 +52,7 @@ class Proposal:
 class Ledgered:
     """A command as the ledger has it."""
 
-    subject: Subject
+    call: ToolCall
     interrupt_id: str
     digest: str
     canonical: bytes
@@ -87,7 +87,7 @@ class GivenBack:
 class Over:
     """A command that will not be claimed any more. `uncertain` says why it may all the same have had its effect."""
 
-    subject: Subject
+    call: ToolCall
     uncertain: str
 
 
@@ -95,10 +95,14 @@ class Over:
 class LostLease:
     """A command whose worker has gone silent."""
 
-    subject: Subject
+    call: ToolCall
     fence: int
     worker: str
     may_replay: bool
+
+
+class Conflict(Exception):
+    """The operation is known by other bytes, or not at all; nothing was changed (A4)."""
 
 
 class Store:
@@ -111,25 +115,28 @@ class Store:
 
     async def propose(self, proposal: Proposal, promises: Sequence[Promise]) -> bool:
         """Record a proposal once."""
-        subject = proposal.subject
+        call = proposal.call
         row = await self._outbox.commit(
             self._sql["propose"],
             promises,
-            tenant=subject.tenant,
-            operation_id=subject.operation_id,
-            conversation_id=subject.conversation_id,
-            turn_id=subject.turn_id,
-            tool_call_id=subject.tool_call_id,
+            tenant=call.tenant,
+            operation_id=call.operation_id,
+            conversation_id=call.conversation_id,
+            turn_id=call.turn_id,
+            tool_call_id=call.tool_call_id,
             verdict="asked" if proposal.canonical else "rejected",
             reason=proposal.reason,
-            action=subject.action,
+            action=call.action,
             digest=proposal.digest,
             canonical=proposal.canonical,
         )
         return row["changed"]
 
     async def decide(self, tenant: str, decided: PermissionDecided, promises: Sequence[Promise]) -> bool:
-        """Take a decision into the ledger: an approved proposal waits to be claimed, any other has ended."""
+        """Take a decision into the ledger: an approved proposal waits to be claimed, any other has ended.
+
+        Says whether this is news: a decision that is there already stays. Raises Conflict when it is about other bytes.
+        """
         row = await self._outbox.commit(
             self._sql["decide"],
             promises,
@@ -145,6 +152,10 @@ class Store:
             state="pending" if decided.decision == "approved" else decided.decision,
             reason=decided.reason,
         )
+        if not row["asked"]:
+            raise Conflict(
+                f"a decision about {decided.operation_id}, which was not proposed with the digest {decided.digest}"
+            )
         return row["changed"]
 
     async def command(self, tenant: str, operation_id: str) -> Ledgered | None:
@@ -154,7 +165,7 @@ class Store:
             None
             if row is None
             else Ledgered(
-                subject=_subject(row, tenant),
+                call=_call(row, tenant),
                 interrupt_id=row["interrupt_id"],
                 digest=row["digest"],
                 canonical=row["canonical"],
@@ -183,8 +194,8 @@ class Store:
         row = await self._outbox.commit(
             self._sql["end_unclaimed"],
             promises,
-            tenant=over.subject.tenant,
-            operation_id=over.subject.operation_id,
+            tenant=over.call.tenant,
+            operation_id=over.call.operation_id,
             uncertain=over.uncertain,
             state=state,
             reason=reason,
@@ -208,13 +219,13 @@ class Store:
         )
         return row["changed"]
 
-    async def release(self, subject: Subject, given_back: GivenBack, promises: Sequence[Promise]) -> bool:
+    async def release(self, call: ToolCall, given_back: GivenBack, promises: Sequence[Promise]) -> bool:
         """Give a claim back, and record it among the attempts."""
         row = await self._outbox.commit(
             self._sql["release"],
             promises,
-            tenant=subject.tenant,
-            operation_id=subject.operation_id,
+            tenant=call.tenant,
+            operation_id=call.operation_id,
             fence=given_back.fence,
             worker=given_back.worker,
             requests=given_back.requests,
@@ -227,13 +238,13 @@ class Store:
     async def leases_lost(self) -> list[LostLease]:
         """Commands whose lease is over, the longest first."""
         rows = await self._database.all(self._sql["leases_lost"])
-        return [LostLease(_subject(row, row["tenant"]), row["fence"], row["claimed_by"], row["may_replay"]) for row in rows]
+        return [LostLease(_call(row, row["tenant"]), row["fence"], row["claimed_by"], row["may_replay"]) for row in rows]
 
     async def waiting_over(self) -> list[Over]:
         """Commands that ran out of time, or of the provider's memory for their key, before anybody claimed them."""
         rows = await self._database.all(self._sql["waiting_over"])
-        return [Over(_subject(row, row["tenant"]), row["uncertain"]) for row in rows]
+        return [Over(_call(row, row["tenant"]), row["uncertain"]) for row in rows]
 
 
-def _subject(row: asyncpg.Record, tenant: str) -> Subject:
-    return Subject(tenant, row["operation_id"], row["conversation_id"], row["turn_id"], row["tool_call_id"], row["action"])
+def _call(row: asyncpg.Record, tenant: str) -> ToolCall:
+    return ToolCall(tenant, row["operation_id"], row["conversation_id"], row["turn_id"], row["tool_call_id"], row["action"])

@@ -5,4 +5,4 @@ from placet.executor.settings import Settings
 from placet.service.runner import main
 
 if __name__ == "__main__":
-    main("executor", build, Settings, about=__doc__ or "")
+    main(build, Settings, about=__doc__ or "")

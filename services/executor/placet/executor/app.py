@@ -7,15 +7,13 @@ from placet.executor.connectors.crm import Crm
 from placet.executor.handlers import Handlers
 from placet.executor.settings import Settings
 from placet.messaging import BrokerParking, Consumer, Publisher, Requester
-from placet.service.runner import Alarm, Part
-from placet.service.settings import load_settings
+from placet.service.runner import Part
 
 
-def build(alarm: Alarm) -> Sequence[Part]:
+def build(settings: Settings) -> Sequence[Part]:
     """The parts of the executor, in the order in which they start."""
-    settings = load_settings(Settings)
     crm = Crm(
-        settings.crm_url,
+        str(settings.crm_url),
         settings.crm_token.get_secret_value(),
         replay_seconds=settings.crm_replay_seconds,
         timeout=settings.provider_seconds,
@@ -30,7 +28,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
         dispatch_share=settings.dispatch_share,
         provider_seconds=settings.provider_seconds,
     )
-    consumer = Consumer.of("executor", settings, BrokerParking("executor", publisher), publisher, alarm)
+    consumer = Consumer.of("executor", settings, BrokerParking("executor", publisher), publisher)
     consumer.on(CommandReady, handlers.on_command_ready)
     consumer.on(ResourceResolve, handlers.on_resource_resolve)
     return [crm, publisher, requester, consumer]

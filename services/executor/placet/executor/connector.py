@@ -7,8 +7,8 @@ from placet.canonical import CanonicalCommand
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """The provider's own proof, and what the model is told."""
+class Done:
+    """The provider did what it was asked: its own proof, where it gives one, and what the model is told."""
 
     receipt: str | None
     result: Any
@@ -41,7 +41,7 @@ class Connector(Protocol):
         """How long a repeated request with the same key is harmless; None when it never is (E3)."""
         ...
 
-    async def call(self, command: CanonicalCommand, key: str) -> Receipt:
+    async def call(self, command: CanonicalCommand, key: str) -> Done:
         """Do what the command says, with this idempotency key. Raises NotSent, Refused or Ambiguous."""
         ...
 

@@ -109,9 +109,10 @@ class Handlers:
         if asked.action not in ACTIONS:
             raise ValueError(f"there is no action {asked.action!r}")
         try:
-            target = await self._connector.resolve(cause.tenant, asked.action, asked.resource)
-        except (NotSent, Ambiguous, Refused) as error:
-            raise NoAnswer(f"the provider did not say: {error}") from error
+            async with asyncio.timeout(self._provider_seconds):
+                target = await self._connector.resolve(cause.tenant, asked.action, asked.resource)
+        except (NotSent, Ambiguous, Refused, TimeoutError) as error:
+            raise NoAnswer(f"the provider did not say: {str(error) or 'it had too long'}") from error
         if target is None:
             return ResourceResolved(resource=asked.resource, exists=False)
         return ResourceResolved(resource=asked.resource, exists=True, revision=target.revision, current=target.current)

@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AnyHttpUrl, Field, SecretStr, field_validator, model_validator
 
 from placet.service.settings import ServiceSettings, WrongSetting
 
@@ -12,7 +12,7 @@ class Settings(ServiceSettings):
     """The executor's own settings."""
 
     service: ClassVar[str] = "executor"
-    crm_url: str = Field(pattern=r"^https?://.+", description="Address of the CRM")
+    crm_url: AnyHttpUrl = Field(description="Address of the CRM")
     crm_token: SecretStr = Field(description="Credential for the CRM")
     crm_replay_seconds: int = Field(
         86400, ge=0, description="How long the CRM honours a repeated idempotency key; 0 when it does not"
@@ -32,7 +32,7 @@ class Settings(ServiceSettings):
 
     @model_validator(mode="after")
     def deadlines_fit(self) -> "Settings":
-        """Whatever is sent must be over before the lease is, or another worker would send it too (DESIGN 5)."""
+        """Whatever is sent must be over before the lease is, or another worker would send it too (ADR 0009)."""
         begins = self.lease_seconds * self.dispatch_share
         if begins + self.provider_seconds >= self.lease_seconds:
             raise WrongSetting(

@@ -12,15 +12,16 @@ from placet.ingress.settings import Settings
 from placet.ingress.store import Store
 from placet.messaging import Consumer, DatabaseParking, Outbox, Publisher, Requester
 from placet.service.database import Database
-from placet.service.runner import Alarm, Part
+from placet.service.runner import Part
 from placet.service.server import Server
-from placet.service.settings import load_settings
+
+PACKAGES = ("placet.messaging", "placet.ingress")
+"""Whose migrations make up its schema, and whose statements the schema must understand."""
 
 
-def build(alarm: Alarm) -> Sequence[Part]:
+def build(settings: Settings) -> Sequence[Part]:
     """The parts of ingress, in the order in which they start."""
-    settings = load_settings(Settings)
-    database = Database(settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.ingress"))
+    database = Database(settings.database_url, size=settings.database_pool, packages=PACKAGES)
     publisher = Publisher("ingress", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     requester = Requester("ingress", settings.amqp_url, user_prefix=settings.amqp_user_prefix)
@@ -30,7 +31,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     verifier = Verifier(keys, issuer=settings.auth_issuer, audience=settings.audience)
     entrance = Entrance(store, settings.mandate_bytes())
     handlers = Handlers(store, live, verifier, entrance)
-    consumer = Consumer.of("ingress", settings, DatabaseParking(database, outbox), publisher, alarm)
+    consumer = Consumer.of("ingress", settings, DatabaseParking(database, outbox), publisher)
     consumer.on(TurnRequested, handlers.on_turn_requested)
     consumer.on(TurnChanged, handlers.on_turn_changed)
     consumer.on(TurnStalled, handlers.on_stall)

@@ -1,17 +1,17 @@
 """Pure rules of ingress: what a request is, and what state a turn shows."""
 
 import hashlib
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from placet.contracts.ids import Id
+from placet.contracts.turns import TURN_ENDS
 
 SUBMIT, READ, READ_CARDS = "placet:turn.submit", "placet:conversation.read", "placet:approval.read"
 """The scopes that the routes want of a token. What deciding wants stands in each card."""
-
-ENDS = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
 
 
 def _not_blank(text: str) -> str:
@@ -62,18 +62,31 @@ class Problem(Exception):
         return document | self.members | ({"path": self.path} if self.path else {})
 
 
-def shown_turn(turn: dict[str, Any], cards: list[str]) -> dict[str, Any]:
-    """A turn as users see it, from the planner's news (`stalled` says why it cannot go on) and the states of its cards.
+def scope_missing(scope: str) -> Problem:
+    """The token may not do this; which scope could is said for machines too (RFC 6750)."""
+    return Problem(403, "scope_missing", f"the token lacks the scope {scope}", scope=scope)
 
-    A card is often faster than the planner's own news, and so is its decision: what waits is what has an open card.
+
+def not_found(what: str) -> Problem:
+    """There is no such thing, or it is somebody else's: the caller cannot tell which."""
+    return Problem(404, "not_found", f"there is no such {what}")
+
+
+def shown_turn(turn: dict[str, Any], cards: Sequence[dict[str, Any]], settled: Container[str]) -> dict[str, Any]:
+    """A turn as users see it, from the planner's news (`stalled` says why it cannot go on) and its cards.
+
+    A card is often faster than the planner's own news, and so is its decision: what waits is what has an open card, and
+    what is decided is under way until its call is `settled`. From then on the planner knows better.
     """
-    if turn["state"] in ENDS:
+    if turn["state"] in TURN_ENDS:
         return turn | {"stalled": None}  # news that it can go on again may come after the end
-    if "pending" in cards:
+    own = [card for card in cards if card["turn_id"] == turn["turn_id"]]
+    if any(card["state"] == "pending" for card in own):
         return turn | {"state": "awaiting_approval"}
     if turn["stalled"] is not None:
         return turn | {"state": "resume_failed", "reason": turn["stalled"]}
-    return turn | {"state": "executing"} if cards else turn
+    under_way = any(card["card"]["tool_call_id"] not in settled for card in own)
+    return turn | {"state": "executing"} if under_way else turn
 
 
 def idempotency_key(header: str | None) -> str:

@@ -10,7 +10,7 @@ from placet.contracts.ids import new_id
 from placet.contracts.message import why_invalid
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
 from placet.contracts.turns import TurnAccepted, TurnChanged, TurnRequested, TurnResumed, TurnRetried, TurnStalled
-from placet.ingress.domain import Accepted, Problem, TurnRequest
+from placet.ingress.domain import SUBMIT, Accepted, Problem, TurnRequest, not_found, scope_missing
 from placet.ingress.live import Live
 from placet.ingress.store import Store
 from placet.messaging import Cause, promise
@@ -31,8 +31,8 @@ class Entrance:
 
     async def accept(self, who: Principal, key: str, request: TurnRequest) -> Accepted:
         """Accept a turn, and vouch for who asked. Raises Problem."""
-        if not who.may("placet:turn.submit"):
-            raise Problem(403, "scope_missing", "the token lacks the scope placet:turn.submit")
+        if not who.may(SUBMIT):
+            raise scope_missing(SUBMIT)
         mandate = Mandate(who.tenant, request.conversation_id or new_id("conv"), new_id("turn"), who.subject)
         turn = TurnAccepted(
             turn_id=mandate.turn_id,
@@ -46,11 +46,11 @@ class Entrance:
 
     async def retry(self, who: Principal, conversation_id: str, turn_id: str) -> None:
         """Let the planner take up again what a turn of this principal stands still for. Raises Problem."""
-        if not who.may("placet:turn.submit"):
-            raise Problem(403, "scope_missing", "the token lacks the scope placet:turn.submit")
+        if not who.may(SUBMIT):
+            raise scope_missing(SUBMIT)
         stalls = await self._store.open_stalls(who, conversation_id, turn_id)
         if stalls is None:
-            raise Problem(404, "not_found", "there is no such turn")
+            raise not_found("turn")
         if not stalls:
             raise Problem(409, "not_stalled", "the turn does not stand still: there is nothing to try again")
         asked = TurnRetried(turn_id=turn_id, conversation_id=conversation_id, stalls=stalls)

@@ -3,16 +3,19 @@
 import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import asyncpg
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from placet.auth import Verifier
+from placet.contracts.message import TooLarge
 from placet.contracts.permissions import DecisionAnswered, DecisionRelayed
 from placet.ingress import openapi
-from placet.ingress.domain import READ, READ_CARDS, SUBMIT, Problem, TurnRequest
+from placet.ingress.domain import READ, READ_CARDS, SUBMIT, Problem, TurnRequest, not_found
 from placet.ingress.handlers import Entrance
 from placet.ingress.live import Live
 from placet.ingress.openapi import Documented
@@ -21,7 +24,10 @@ from placet.ingress.request import Reader, cursor_behind, key_of, known_form, la
 from placet.ingress.store import Store
 from placet.messaging import NoAnswer, NotAsked, Requester
 from placet.service.crash import handling
+from placet.service.database import DATABASE_AWAY
 from placet.telemetry import annotate, edge_span
+
+log = structlog.get_logger()
 
 
 class EventStream(StreamingResponse):
@@ -72,8 +78,8 @@ class Api:
 
     async def post_turn(self, request: Request) -> Response:
         """Accept a turn. 202 with its ids; the same key and body again get the same answer."""
-        handling("ingress:POST /v1/turns")
         caller = await self._reader.caller(request, SUBMIT)
+        handling("ingress:POST /v1/turns", caller.who.tenant)
         key = key_of(request)
         asked = valid(TurnRequest, await self._reader.body(request))
         with edge_span("POST /v1/turns", request.headers.get("traceparent", "")):
@@ -92,7 +98,7 @@ class Api:
         known_form(conversation_id)
         found = await self._store.conversation(caller.who, conversation_id)
         if found is None:
-            raise Problem(404, "not_found", "there is no such conversation")
+            raise not_found("conversation")
         return JSONResponse(found)
 
     async def get_events(self, request: Request, conversation_id: str) -> Response:
@@ -100,7 +106,7 @@ class Api:
         caller = await self._reader.caller(request, READ)
         known_form(conversation_id)
         if not await self._store.owns(caller.who, conversation_id):
-            raise Problem(404, "not_found", "there is no such conversation")
+            raise not_found("conversation")
         stream = self._live.follow(self._store, caller.who.tenant, conversation_id, last_event(request))
         return EventStream(_sse(stream, caller.who.expires), headers={"Cache-Control": "no-store"})
 
@@ -129,7 +135,7 @@ class Api:
         known_form(interrupt_id)
         row = await self._store.card(caller.who.tenant, interrupt_id)
         if row is None:
-            raise Problem(404, "not_found", "there is no such question")
+            raise not_found("question")
         return JSONResponse(_card(row))
 
     async def post_decision(self, request: Request, interrupt_id: str) -> Response:
@@ -138,6 +144,7 @@ class Api:
         202 when the service has not answered in time: the answer is on its way, and sending it again is harmless.
         """
         caller = await self._reader.caller(request)
+        handling("ingress:POST /v1/approvals/{id}/decision", caller.who.tenant)
         answer = await self._reader.body(request)
         known_form(interrupt_id)
         with edge_span("POST /v1/approvals/{id}/decision", request.headers.get("traceparent", "")):
@@ -146,6 +153,8 @@ class Api:
                 said = await self._requester.ask(
                     relayed, DecisionAnswered, tenant=caller.who.tenant, timeout=self._answer_seconds
                 )
+            except TooLarge as error:
+                raise Problem(422, "too_large", "the answer, with its token, fits into no message", "$") from error
             except NotAsked as error:
                 raise Problem(503, "not_delivered", "the answer could not be passed on; send it again") from error
             except NoAnswer:
@@ -187,14 +196,22 @@ def _card(row: asyncpg.Record) -> Any:
 
 
 async def _sse(events: AsyncGenerator[tuple[int, str, str] | None], until: float) -> AsyncGenerator[bytes]:
-    """Server-Sent Events with LF only: CRLF breaks clients in the field (FACTS a). Silence is a comment. The stream ends
-    with the token that opened it; the client comes back with a new one and its Last-Event-ID.
+    """Server-Sent Events with LF only: CRLF breaks clients in the field. Silence is a comment. The stream ends
+    with the token that opened it; the client comes back with a new one and its Last-Event-ID. So it does when the database
+    goes away in the middle.
     """
-    async for event in events:
-        if time.time() > until:
-            return
-        if event is None:
-            yield b": still here\n\n"
-        else:
-            number, kind, data = event
-            yield f"id: {number}\nevent: {kind}\ndata: {data}\n\n".encode()
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if time.time() > until:
+                    return
+                yield _said(event)
+    except DATABASE_AWAY as error:
+        log.warning("stream.ended", action="stream.ended", error=type(error).__name__)
+
+
+def _said(event: tuple[int, str, str] | None) -> bytes:
+    if event is None:
+        return b": still here\n\n"
+    number, kind, data = event
+    return f"id: {number}\nevent: {kind}\ndata: {data}\n\n".encode()

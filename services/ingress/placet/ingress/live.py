@@ -13,6 +13,8 @@ import structlog
 from redis.exceptions import RedisError
 
 from placet.ingress.store import Store
+from placet.service.logs import first_line
+from placet.service.waiting import set_within
 
 log = structlog.get_logger()
 
@@ -26,6 +28,8 @@ PATIENCE_SECONDS = 5.0
 class Live:
     """Wakes the viewers of a conversation, in every instance."""
 
+    setting = "PLACET_REDIS_URL"
+
     def __init__(self, url: str, prefix: str) -> None:
         self._url, self._channel = url, f"{prefix}:news"
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
@@ -33,14 +37,19 @@ class Live:
         self._telling: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen. Redis being away is no reason not to start."""
-        self._redis = redis.Redis.from_url(self._url, socket_connect_timeout=2, socket_timeout=2)
-        self._listener = asyncio.create_task(self._listen())
+        """Listen. Redis being away is no reason not to start. Raises ValueError when the address is none of a Redis."""
+        try:
+            self._redis = redis.Redis.from_url(self._url, socket_connect_timeout=2, socket_timeout=2)
+        except ValueError:
+            raise ValueError("this is no URL of a Redis") from None  # the library repeats parts of it: a password, perhaps
+        self.running = asyncio.create_task(self._listen())
 
     async def stop(self) -> None:
-        """Close the connections."""
-        self._listener.cancel()
-        await asyncio.gather(self._listener, return_exceptions=True)
+        """Close the connections. Of news that is not told by then, viewers of other instances hear when they look."""
+        tasks = [task for task in (self.running, self._telling) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._redis.aclose()
 
     def tell(self, tenant: str, conversation_id: str) -> None:
@@ -49,15 +58,23 @@ class Live:
         self._wake(name)
         self._news.add(name)
         if self._telling is None:
-            self._telling = asyncio.create_task(self._tell_later())
+            self._telling = asyncio.create_task(self._tell_others())
 
-    async def _tell_later(self) -> None:
-        await asyncio.sleep(GATHER_SECONDS)
-        news, self._news, self._telling = self._news, set(), None
+    async def _tell_others(self) -> None:
+        """One message at a time: what there is while a Redis does not answer gathers, and takes no connection of its own."""
         try:
-            await self._redis.publish(self._channel, "\n".join(news))
+            while self._news:
+                await asyncio.sleep(GATHER_SECONDS)
+                news, self._news = self._news, set()
+                await self._publish("\n".join(news))
+        finally:
+            self._telling = None
+
+    async def _publish(self, names: str) -> None:
+        try:
+            await self._redis.publish(self._channel, names)
         except (RedisError, OSError) as error:  # viewers look by themselves when Redis is away
-            log.warning("live.unheard", action="live.unheard", error=str(error))
+            log.warning("live.unheard", action="live.unheard", error=first_line(error))
 
     def _wake(self, name: str) -> None:
         for event in self._waiting.get(name, ()):
@@ -74,7 +91,7 @@ class Live:
                             for name in message["data"].decode().split("\n"):
                                 self._wake(name)
             except Exception as error:  # whatever it was: viewers must not fall silent for it
-                log.warning("live.deaf", action="live.deaf", error=str(error))
+                log.warning("live.deaf", action="live.deaf", error=first_line(error))
                 await asyncio.sleep(1)
 
     @contextmanager
@@ -102,16 +119,8 @@ class Live:
                 for row in rows:
                     after = row["event_id"]
                     yield after, row["type"], row["data"]
-                if not rows and not await _within(woken, PATIENCE_SECONDS):
+                if not rows and not await set_within(woken, PATIENCE_SECONDS):
                     yield None
-
-
-async def _within(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            return await event.wait()
-    except TimeoutError:
-        return False
 
 
 def _name(tenant: str, conversation_id: str) -> str:

@@ -1,13 +1,18 @@
 """How what goes wrong is answered: as RFC 9457 problems, from which the caller learns nothing of the inside."""
 
+import traceback
+
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from placet.ingress.domain import Problem
-from placet.service.database import TRANSIENT
+from placet.service.database import DATABASE_AWAY
+from placet.service.logs import first_line
 
 log = structlog.get_logger()
 
@@ -23,10 +28,11 @@ _TOKEN_ERRORS = {
 def answer_problems(app: FastAPI) -> None:
     """Let the application answer every error in this way."""
     app.add_exception_handler(Problem, _problem)
-    for kind in TRANSIENT:
+    for kind in DATABASE_AWAY:
         app.add_exception_handler(kind, _unavailable)
     app.add_exception_handler(HTTPException, _no_route)
-    app.add_exception_handler(Exception, _fault)
+    app.add_exception_handler(ClientDisconnect, _left)
+    app.add_middleware(Faults)
 
 
 async def _problem(_request: Request, problem: Exception) -> Response:
@@ -45,10 +51,13 @@ def _challenge(problem: Problem) -> dict[str, str]:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    """A path or a method that the API does not have."""
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "refused")
-    response = await _problem(request, Problem(status, code, f"the API has no {request.method} {request.url.path}"))
+    """A path or a method that the API does not have, or whatever else the frame refuses by itself."""
+    if not isinstance(error, HTTPException):
+        raise error
+    status, said = error.status_code, str(error.detail)
+    code = {404: "not_found", 405: "method_not_allowed"}.get(status)
+    detail = f"the API has no {request.method} {request.url.path}" if code else said
+    response = await _problem(request, Problem(status, code or "refused", detail))
     if status == 405:
         response.headers["Allow"] = ", ".join(sorted(_methods(request)))
     return response
@@ -69,7 +78,35 @@ async def _unavailable(request: Request, error: Exception) -> Response:
     return response
 
 
-async def _fault(request: Request, error: Exception) -> Response:
-    """A fault of ours. The log has it; the caller learns nothing of the inside."""
-    log.error("http.failed", action="http.failed", path=request.url.path, exc_info=error)
-    return await _problem(request, Problem(500, "internal_error", "the request failed by a fault of ours"))
+async def _left(_request: Request, _error: Exception) -> Response:
+    """The client hung up before its body was whole: nobody is there to be answered."""
+    return Response(status_code=400)
+
+
+class Faults:
+    """Answers what nobody expected: a fault of ours. The log has where it was; the caller learns nothing of the inside.
+
+    Not a handler of the frame's: what that has handled it raises once more, and the server then writes down all that the
+    error says. A database's error says which row it is about, and that is nobody's business (O3).
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer. An answer that has begun is cut off by the server, for it is not whole."""
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            log.error("http.failed", action="http.failed", path=scope["path"], error=first_line(error), frames=frames)
+            if not begun:
+                problem = Problem(500, "internal_error", "the request failed by a fault of ours")
+                await (await _problem(Request(scope), problem))(scope, receive, send)

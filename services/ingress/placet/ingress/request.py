@@ -11,9 +11,9 @@ from fastapi import Request
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from placet.auth import InvalidToken, Principal, Verifier
-from placet.canonical import Refused, strict_loads
+from placet.canonical import UnsafeJson, strict_loads
 from placet.contracts.ids import Id
-from placet.ingress.domain import Problem, idempotency_key
+from placet.ingress.domain import Problem, idempotency_key, not_found, scope_missing
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -55,7 +55,7 @@ class Reader:
         except InvalidToken as invalid:
             raise Problem(401, "invalid_token", f"the token is not valid: {invalid}") from invalid
         if scope and not who.may(scope):
-            raise Problem(403, "scope_missing", f"the token lacks the scope {scope}", scope=scope)
+            raise scope_missing(scope)
         return Caller(who, token)
 
     async def body(self, request: Request) -> Any:
@@ -69,9 +69,9 @@ class Reader:
                 raise Problem(422, "too_large", f"a body has at most {self._max_body} bytes", "$")
         try:
             return strict_loads(bytes(received), max_bytes=self._max_body)
-        except Refused as refused:
-            detail = _UNSAFE.get(refused.code, "the body is not safe to read") if received.strip() else "the body is empty"
-            raise Problem(422, refused.code, detail, refused.path) from refused
+        except UnsafeJson as unsafe:
+            detail = _UNSAFE.get(unsafe.code, "the body is not safe to read") if received.strip() else "the body is empty"
+            raise Problem(422, unsafe.code, detail, unsafe.path) from unsafe
 
 
 def _token(request: Request) -> str:
@@ -109,7 +109,7 @@ def known_form(name: str) -> None:
     try:
         _ID.validate_python(name)
     except ValidationError as invalid:
-        raise Problem(404, "not_found", "there is no such thing") from invalid
+        raise not_found("thing") from invalid
 
 
 def last_event(request: Request) -> int:

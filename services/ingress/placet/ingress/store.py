@@ -10,7 +10,7 @@ import asyncpg
 from placet.auth import Principal
 from placet.contracts.permissions import PermissionDecided, PermissionRequested
 from placet.contracts.turns import TurnAccepted, TurnChanged, TurnResumed, TurnStalled
-from placet.ingress.domain import Accepted, Problem, shown_turn
+from placet.ingress.domain import Accepted, Problem, not_found, shown_turn
 from placet.messaging import Outbox, Promise
 from placet.service.database import Database, load_queries
 
@@ -133,17 +133,15 @@ class Store:
         )
         if row is None:
             return None
-        cards = json.loads(row["cards"])
-        turns = [
-            shown_turn(turn, [card["state"] for card in cards if card["turn_id"] == turn["turn_id"]])
-            for turn in json.loads(row["turns"])
-        ]
+        cards, messages = json.loads(row["cards"]), json.loads(row["messages"])
+        settled = {message["tool_call_id"] for message in messages if message["role"] == "tool"}
+        turns = [shown_turn(turn, cards, settled) for turn in json.loads(row["turns"])]
         return {
             "conversation_id": conversation_id,
             "state": turns[-1]["state"] if turns else "accepted",
             "last_event_id": row["last_event"],
             "turns": turns,
-            "messages": json.loads(row["messages"]),
+            "messages": messages,
             "cards": cards,
         }
 
@@ -175,12 +173,16 @@ def _known(row: asyncpg.Record, fingerprint: str) -> Accepted:
     if row["known_turn"]:
         raise Problem(422, "idempotency_key_reused", "this Idempotency-Key stands for another request")
     if row["foreign_owner"]:
-        raise Problem(404, "not_found", "there is no such conversation")
-    raise Problem(409, "turn_in_progress", "the conversation has a turn that has not ended")
+        raise not_found("conversation")
+    raise _turn_in_progress()
+
+
+def _turn_in_progress() -> Problem:
+    return Problem(409, "turn_in_progress", "the conversation has a turn that has not ended")
 
 
 def _collision(error: asyncpg.UniqueViolationError) -> Problem:
     """Two requests at once: the other one was faster. Sent again, this one finds what became of it."""
     if error.constraint_name == "one_turn_at_a_time":
-        return Problem(409, "turn_in_progress", "the conversation has a turn that has not ended")
+        return _turn_in_progress()
     return Problem(409, "request_in_progress", "the same request is being accepted; send it again")

@@ -12,16 +12,15 @@ from placet.permission.policy import load_policy
 from placet.permission.settings import Settings
 from placet.permission.store import Store
 from placet.service.database import Database
-from placet.service.runner import Alarm, Loop, Part
-from placet.service.settings import load_settings
+from placet.service.runner import Loop, Part
+
+PACKAGES = ("placet.messaging", "placet.permission")
+"""Whose migrations make up its schema, and whose statements the schema must understand."""
 
 
-def build(alarm: Alarm) -> Sequence[Part]:
+def build(settings: Settings) -> Sequence[Part]:
     """The parts of the permission service, in the order in which they start."""
-    settings = load_settings(Settings)
-    database = Database(
-        settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.permission")
-    )
+    database = Database(settings.database_url, size=settings.database_pool, packages=PACKAGES)
     publisher = Publisher("permission", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)
@@ -29,7 +28,7 @@ def build(alarm: Alarm) -> Sequence[Part]:
     verifier = Verifier(keys, issuer=settings.auth_issuer, audience=settings.decision_audience)
     handlers = Handlers(store, load_policy(Path(settings.policy_file)), verifier)
     expiry = Loop("expiry", Expiry(store).run_once, settings.expiry_seconds)
-    consumer = Consumer.of("permission", settings, DatabaseParking(database, outbox), publisher, alarm)
+    consumer = Consumer.of("permission", settings, DatabaseParking(database, outbox), publisher)
     consumer.on(PermissionAsked, handlers.on_permission_asked)
     consumer.on(DecisionSubmitted, handlers.on_decision_submitted)
     consumer.on(DecisionRelayed, handlers.on_decision_relayed)

@@ -1,6 +1,6 @@
 """Pure rules of permission: what a policy says of a command, and what an answer is worth."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -8,9 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from placet.auth import Principal
 from placet.contracts.message import why_invalid
+from placet.contracts.permissions import Digest
 from placet.permission.policy import Obligations, Policy
 
 NO_RULE = "no-rule"
+
+State = Literal["pending", "approved", "denied", "expired", "withdrawn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     decision: Literal["approve", "deny", "cancelled"]
-    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+    digest: Digest
     comment: Annotated[str, Field(max_length=2000)] = ""
 
     @property
@@ -73,7 +76,7 @@ class Approval:
     second_person: bool
     rule: str
     policy_version: str
-    state: str
+    state: State
     past: bool
     expires_at: datetime
     decided_by: str | None
@@ -110,7 +113,7 @@ def judge(approval: Approval, answer: Answer, approver: Principal) -> Answer | R
     """Whether this person may decide this question with this answer, as far as can be said before the write."""
     if not approver.may(approval.scope):
         return Refusal(403, "not_an_approver", f"the token lacks the scope {approval.scope}")
-    if approval.second_person and approver.subject == approval.requested_by:
+    if approval.second_person and approver.subject == approval.requested_by and answer.state == "approved":
         return Refusal(403, "second_person_required", "who asked for it cannot approve it")
     if answer.digest != approval.digest:
         return Refusal(409, "digest_mismatch", "the answer is about other bytes than the question")
@@ -122,9 +125,26 @@ def judge(approval: Approval, answer: Answer, approver: Principal) -> Answer | R
     return answer
 
 
-def still_valid(policy: Policy, approval: Approval | None, digest: str) -> tuple[Literal["valid", "denied", "expired"], str]:
-    """Whether a decision still stands now, under the policy in force now (A7)."""
-    if approval is None or approval.digest != digest or approval.state != "approved":
+def decided(approval: Approval, answer: Answer, approver: Principal) -> Approval:
+    """The question as this answer decides it."""
+    return replace(approval, state=answer.state, decided_by=approver.subject, comment=answer.comment)
+
+
+def expired(approval: Approval) -> Approval:
+    """The question as time decides it, for nobody (P7)."""
+    reason = "nobody answered in time; the call was not executed and may be asked for again"
+    return replace(approval, state="expired", decided_by=None, comment=reason)
+
+
+def still_valid(
+    policy: Policy, approval: Approval | None, operation_id: str, digest: str
+) -> tuple[Literal["valid", "denied", "expired"], str]:
+    """Whether a decision about this operation and these bytes still stands, under the policy in force now (A7)."""
+    if (
+        approval is None
+        or approval.state != "approved"
+        or (approval.operation_id, approval.digest) != (operation_id, digest)
+    ):
         return "denied", "there is no approval of this command"
     if approval.past:
         return "expired", "the approval is no longer valid"

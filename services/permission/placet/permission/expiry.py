@@ -1,7 +1,8 @@
 """The loop that settles what nobody answered (P7)."""
 
 from placet.messaging import promise
-from placet.permission.handlers import expired
+from placet.permission.domain import expired
+from placet.permission.handlers import decision_of
 from placet.permission.store import Store
 
 
@@ -15,8 +16,7 @@ class Expiry:
         """Settle what is due now; how many questions."""
         due = await self._store.due()
         for approval in due:
-            promised = promise(
-                "permission", expired(approval), tenant=approval.tenant, conversation=approval.conversation_id
-            )
+            news = decision_of(expired(approval))
+            promised = promise("permission", news, tenant=approval.tenant, conversation=approval.conversation_id)
             await self._store.expire(approval, [promised])
         return len(due)

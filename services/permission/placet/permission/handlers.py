@@ -1,7 +1,7 @@
 """What the permission service does with each message: read, decide purely, write with what it promises."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Literal
 
 import structlog
 
@@ -29,6 +29,7 @@ from placet.permission.domain import (
     Refusal,
     Repeat,
     decide,
+    decided,
     judge,
     read_answer,
     still_valid,
@@ -59,7 +60,7 @@ class Handlers:
         command = CanonicalCommand.decode(canonical)
         verdict = decide(self._policy, command.action)
         approval = self._question(asked, command, verdict, cause, await self._store.now())
-        message = _decided(approval) if isinstance(verdict, Decided) else _card(approval, asked, command, verdict)
+        message = decision_of(approval) if isinstance(verdict, Decided) else _card(approval, asked, command, verdict)
         annotate(placet__permission__state=approval.state, placet__policy__rule=approval.rule)
         await self._store.open(approval, canonical, [cause.promise(message)])
 
@@ -129,12 +130,12 @@ class Handlers:
                 return _stands(approval, status)
             case Answer():
                 pass
-        decided = _decided(approval, answer.state, approver.subject, answer.comment)
-        promised = cause.promise(decided, tenant=approval.tenant, conversation=approval.conversation_id)
-        at = await self._store.decide(approval, answer.state, approver.subject, answer.comment, [promised])
-        if at is not None:
-            return _stands(approval, 200, state=answer.state, decided_by=approver.subject, decided_at=at)
-        return await self._too_late(approval, answer, approver, submitted)
+        now = decided(approval, answer, approver)
+        promised = cause.promise(decision_of(now), tenant=now.tenant, conversation=now.conversation_id)
+        at = await self._store.decide(now, [promised])
+        if at is None:
+            return await self._too_late(approval, answer, approver, submitted)
+        return _stands(replace(now, decided_at=at), 200)
 
     async def _too_late(
         self, approval: Approval, answer: Answer, approver: Principal, submitted: DecisionSubmitted
@@ -152,7 +153,7 @@ class Handlers:
     async def on_decision_verify(self, asked: DecisionVerify, cause: Cause) -> Message:
         """Say whether a decision still stands, for a claim."""
         approval = await self._store.approval(cause.tenant, asked.interrupt_id)
-        verdict, reason = still_valid(self._policy, approval, asked.digest)
+        verdict, reason = still_valid(self._policy, approval, asked.operation_id, asked.digest)
         return DecisionVerified(operation_id=asked.operation_id, verdict=verdict, reason=reason)
 
 
@@ -181,10 +182,10 @@ def _card(approval: Approval, asked: PermissionAsked, command: CanonicalCommand,
     )
 
 
-Ended = Literal["approved", "denied", "expired"]
-
-
-def _decided(approval: Approval, decision: Ended | None = None, by: str = "", reason: str = "") -> PermissionDecided:
+def decision_of(approval: Approval) -> PermissionDecided:
+    """What everybody is told of a question that is decided. Raises ValueError when it is open."""
+    if approval.state not in ("approved", "denied", "expired"):
+        raise ValueError(f"{approval.interrupt_id} is {approval.state}, which is no decision")
     return PermissionDecided(
         interrupt_id=approval.interrupt_id,
         operation_id=approval.operation_id,
@@ -193,39 +194,23 @@ def _decided(approval: Approval, decision: Ended | None = None, by: str = "", re
         tool_call_id=approval.tool_call_id,
         action=approval.action,
         digest=approval.digest,
-        decision=decision or ("approved" if approval.state == "approved" else "denied"),
-        decided_by=by or approval.decided_by or "",
-        reason=reason or approval.comment,
+        decision=approval.state,
+        decided_by=approval.decided_by or "",
+        reason=approval.comment,
         rule=approval.rule,
         policy_version=approval.policy_version,
         valid_until=approval.expires_at,
     )
 
 
-def expired(approval: Approval) -> PermissionDecided:
-    """The decision of time: by nobody."""
-    return PermissionDecided(
-        **_decided(approval, "expired", "nobody").model_dump(exclude={"reason", "decided_by"}),
-        decided_by="",
-        reason="nobody answered in time; the call was not executed and may be asked for again",
-    )
-
-
-def _stands(
-    approval: Approval,
-    status: int,
-    *,
-    state: str | None = None,
-    decided_by: str | None = None,
-    decided_at: datetime | None = None,
-) -> DecisionAnswered:
+def _stands(approval: Approval, status: int) -> DecisionAnswered:
     return DecisionAnswered(
         status=status,
         code="decided" if status == 200 else "already_decided",
         interrupt_id=approval.interrupt_id,
-        state=state or approval.state,
-        decided_by=decided_by or approval.decided_by,
-        decided_at=decided_at or approval.decided_at,
+        state=approval.state,
+        decided_by=approval.decided_by,
+        decided_at=approval.decided_at,
         digest=approval.digest,
     )
 

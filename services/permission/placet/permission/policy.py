@@ -2,27 +2,27 @@
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import rfc8785
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from placet.contracts.actions import ACTIONS
 from placet.contracts.message import why_invalid
+from placet.service.documents import BadDocument, read_document
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 
 
-class BadPolicy(ValueError):
-    """The policy cannot be put in force; the text names the key."""
+Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5B\x5D-\x7E]+$")]
+"""One scope as a token can hold it (RFC 6749, 3.3). Nobody could ever answer for another text."""
 
 
 class Obligations(BaseModel):
     """What a rule asks of the approver (P6): the scope of the token, a second person, an answer in time."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    scope: str = "placet:approval.decide"
+    scope: Scope = "placet:approval.decide"
     second_person: bool = False
     expires_in_seconds: int = Field(default=86400, ge=1, le=90 * 86400)
 
@@ -74,23 +74,9 @@ class Policy(BaseModel):
         return next((rule for rule in self.rules if rule.effect == effect and action in rule.actions), None)
 
 
-class _Once(yaml.SafeLoader):
-    """Reads a key that stands twice as the mistake that it is: the second one must not silently win (B13, B29)."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping whose keys are all different. Raises yaml.YAMLError."""
-        keys = [key.value for key, _ in node.value]
-        if repeated := {key for key in keys if keys.count(key) > 1}:
-            raise yaml.YAMLError(f"the key {min(repeated)!r} stands twice{node.start_mark}")
-        return super().construct_mapping(node, deep)
-
-
 def load_policy(path: Path) -> Policy:
-    """Read a policy. Raises BadPolicy with the key that is wrong."""
+    """Read a policy. Raises BadDocument with the key that is wrong."""
     try:
-        with path.open(encoding="utf-8") as text:  # of a file, unlike of a string, the loader's errors show no piece
-            return Policy.model_validate(yaml.load(text, _Once))  # noqa: S506  a SafeLoader
+        return Policy.model_validate(read_document(path))
     except ValidationError as invalid:
-        raise BadPolicy(f"{path}: {why_invalid(invalid)}") from invalid
-    except (yaml.YAMLError, OSError, ValueError) as error:
-        raise BadPolicy(f"{path}: {' '.join(str(error).split())}") from error
+        raise BadDocument(f"{path}: {why_invalid(invalid)}") from invalid

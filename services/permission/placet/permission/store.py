@@ -36,19 +36,17 @@ class Store:
         row = await self._database.one(self._sql["approval_by_id"], tenant=tenant, interrupt_id=interrupt_id)
         return None if row is None else _approval(row)
 
-    async def decide(
-        self, approval: Approval, state: str, decided_by: str, comment: str, promises: Sequence[Promise]
-    ) -> datetime | None:
+    async def decide(self, decided: Approval, promises: Sequence[Promise]) -> datetime | None:
         """The one conditional write; when it was decided, or None when somebody or time was faster."""
         row = await self._outbox.commit(
             self._sql["decide_approval"],
             promises,
-            tenant=approval.tenant,
-            interrupt_id=approval.interrupt_id,
-            digest=approval.digest,
-            state=state,
-            decided_by=decided_by,
-            comment=comment,
+            tenant=decided.tenant,
+            interrupt_id=decided.interrupt_id,
+            digest=decided.digest,
+            state=decided.state,
+            decided_by=decided.decided_by,
+            comment=decided.comment,
         )
         return row["decided_at"]
 

@@ -12,22 +12,23 @@ from placet.planner.settings import Settings
 from placet.planner.stalls import Stalls
 from placet.planner.store import Store
 from placet.service.database import Database
-from placet.service.runner import Alarm, Part
-from placet.service.settings import load_settings
+from placet.service.runner import Part
+
+PACKAGES = ("placet.messaging", "placet.planner")
+"""Whose migrations make up its schema, and whose statements the schema must understand."""
 
 
-def build(alarm: Alarm) -> Sequence[Part]:
+def build(settings: Settings) -> Sequence[Part]:
     """The parts of the planner, in the order in which they start."""
-    settings = load_settings(Settings)
     model = ScriptedModel(load_scripts(Path(settings.script_file)))
-    database = Database(settings.database_url, size=settings.database_pool, packages=("placet.messaging", "placet.planner"))
+    database = Database(settings.database_url, size=settings.database_pool, packages=PACKAGES)
     publisher = Publisher("planner", settings.amqp_url)
     outbox = Outbox(database, publisher, grace=settings.relay_grace_seconds)
     store = Store(database, outbox)
     parking = DatabaseParking(database, outbox)
     handlers = Handlers(store, model, attempts=settings.model_attempts, seconds=settings.model_seconds)
     stalls = Stalls(parking, {TurnAccepted: handlers.on_turn_accepted, ToolCallSettled: handlers.on_tool_call_settled})
-    consumer = Consumer.of("planner", settings, parking, publisher, alarm)
+    consumer = Consumer.of("planner", settings, parking, publisher)
     consumer.on(TurnAccepted, handlers.on_turn_accepted, stalls.given_up)
     consumer.on(PermissionRequested, handlers.on_permission_requested)
     consumer.on(ToolCallSettled, handlers.on_tool_call_settled, stalls.given_up)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from placet.contracts.actions import TOOLS
-from placet.contracts.turns import Outcome, TurnAccepted, TurnState
+from placet.contracts.turns import CALL_ENDS, TURN_ENDS, Outcome, TurnAccepted, TurnState, told
 from placet.planner.model import Reply, Said
 
 MOST_STEPS = 24
@@ -21,10 +21,7 @@ MOST_REPLY = 32768
 
 MOST_CALLS = 32
 
-TURN_ENDS: frozenset[str] = frozenset({"completed", "failed", "cancelled", "budget_exhausted"})
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-
-ENDS: frozenset[str] = frozenset({"succeeded", "rejected", "denied", "expired", "failed", "unknown", "skipped", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def settled(turn: Turn, tool_call_id: str, outcome: Outcome, result: Any) -> Cha
     """A call has its outcome. None when it has one already, or is not of this turn: exactly one result (T5, G2)."""
     known = {call.tool_call_id: call for call in turn.calls}
     call = known.get(tool_call_id)
-    if call is None or call.state in ENDS:
+    if call is None or call.state in CALL_ENDS:
         return None
     if turn.state in TURN_ENDS:
         return Change(turn.state, turn.reason, (_result(turn, call, outcome, result),), states={tool_call_id: outcome})
@@ -108,12 +105,12 @@ def settled(turn: Turn, tool_call_id: str, outcome: Outcome, result: Any) -> Cha
     before = [_in_state(each, outcome) if each is call else each for each in siblings]
     moved, skipped = _advance(before)
     own = _result(turn, call, outcome, result)
-    changed = {each.tool_call_id: each.state for each in moved if each.state != known[each.tool_call_id].state}
+    states = {each.tool_call_id: each.state for each in moved if each.state != known[each.tool_call_id].state}
     return Change(
-        "planning" if all(each.state in ENDS for each in moved) else "executing",
+        "planning" if all(each.state in CALL_ENDS for each in moved) else "executing",
         said=(own, *_results(skipped, turn.next_position + 1)),
-        states=changed,
-        propose=tuple(each for each in moved if changed.get(each.tool_call_id) == "proposed"),
+        states=states,
+        propose=tuple(each for each in moved if states.get(each.tool_call_id) == "proposed"),
     )
 
 
@@ -185,16 +182,16 @@ def _advance(calls: Sequence[Call]) -> tuple[list[Call], list[Call]]:
             now = _in_state(call, "skipped")
             skipped.append(now)
         if call.effect != "read":
-            stopped = stopped or now.state in ENDS - {"succeeded"}
-            blocked = blocked or now.state not in ENDS
+            stopped = stopped or now.state in CALL_ENDS - {"succeeded"}
+            blocked = blocked or now.state not in CALL_ENDS
         moved.append(now)
     return moved, skipped
 
 
 def _results(skipped: Sequence[Call], position: int) -> tuple[Said, ...]:
     reason = "an earlier call with an effect did not succeed, so this one was not run"
-    told = json.dumps({"status": "skipped", "reason": reason, "executed": "it was not executed"})
-    return tuple(Said(position + index, "tool", told, call.tool_call_id, "skipped") for index, call in enumerate(skipped))
+    text = _as_text(told("skipped", reason))
+    return tuple(Said(position + index, "tool", text, call.tool_call_id, "skipped") for index, call in enumerate(skipped))
 
 
 def _in_state(call: Call, state: str) -> Call:

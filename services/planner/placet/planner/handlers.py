@@ -1,7 +1,7 @@
 """What the planner does with each message: read the turn, change it purely, write; and ask the model between two writes."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -39,7 +39,7 @@ class Handlers:
         await self._plan(await self._store.begin(cause.tenant, accepted), cause)
 
     async def on_permission_requested(self, card: PermissionRequested, cause: Cause) -> None:
-        """The turn waits for a person. From here on nothing anywhere holds it in memory (T1)."""
+        """The call waits for a person. From here on nothing anywhere holds its turn in memory (T1)."""
         await self._store.mark_awaiting(cause.tenant, card.tool_call_id)
 
     async def on_tool_call_settled(self, settled: ToolCallSettled, cause: Cause) -> None:
@@ -56,31 +56,37 @@ class Handlers:
         if turn.state != "planning":
             return
         transcript = await self._store.transcript(turn)
+        untold = [said for said in transcript if said.role == "user" and said.position == turn.next_position - 1]
         try:
             reply = await self._ask(transcript)
         except ModelFailed as error:
-            await self._save(turn, domain.failed(f"the model failed: {error}"), transcript, cause)
+            await self._save(turn, domain.failed(f"the model failed: {error}"), untold, cause)
             return
         crash_point("after_model")
         change = domain.replied(turn, reply, [new_id("call") for _ in reply.calls])
-        await self._save(turn, change, transcript, cause)
+        await self._save(turn, change, untold, cause)
 
     async def _ask(self, transcript: list[Said]) -> Reply:
-        for attempt in range(1, self._attempts + 1):
-            results = sum(said.role == "tool" for said in transcript)
-            log.info("model.asked", action="model.asked", model=self._model.name, messages=len(transcript), results=results)
+        """A reply that can be used. Raises ModelFailed when the last attempt has none either (T11)."""
+        for attempt in range(1, self._attempts):
             try:
-                with call_span(f"chat {self._model.name}", gen_ai__operation__name="chat"):
-                    async with asyncio.timeout(self._seconds):
-                        reply = await self._model.ask(transcript)
-                if why := domain.unusable(reply):
-                    raise ModelFailed(f"its reply cannot be used: {why}")
-                return reply
-            except (ModelFailed, TimeoutError) as error:
-                if attempt == self._attempts:
-                    raise ModelFailed(str(error) or "it did not answer in time") from error
+                return await self._ask_once(transcript)
+            except ModelFailed:
                 await asyncio.sleep(0.2 * 2**attempt)
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return await self._ask_once(transcript)
+
+    async def _ask_once(self, transcript: list[Said]) -> Reply:
+        results = sum(said.role == "tool" for said in transcript)
+        log.info("model.asked", action="model.asked", model=self._model.name, messages=len(transcript), results=results)
+        try:
+            with call_span(f"chat {self._model.name}", gen_ai__operation__name="chat"):
+                async with asyncio.timeout(self._seconds):
+                    reply = await self._model.ask(transcript)
+        except TimeoutError as error:
+            raise ModelFailed("it did not answer in time") from error
+        if why := domain.unusable(reply):
+            raise ModelFailed(f"its reply cannot be used: {why}")
+        return reply
 
     async def _change(self, cause: Cause, turn_id: str, step: Callable[[Turn], Change | None]) -> Turn:
         """Read, change, write, until the write finds what was read; the turn as it is then."""
@@ -92,9 +98,11 @@ class Handlers:
             if await self._save(turn, change, [], cause):
                 return domain.changed(turn, change)
 
-    async def _save(self, turn: Turn, change: Change, transcript: list[Said], cause: Cause) -> bool:
-        """Write a change with what it promises: proposals to admission, the news to ingress."""
-        fresh = [said for said in transcript if said.role == "user" and said.position == turn.next_position - 1]
+    async def _save(self, turn: Turn, change: Change, untold: Sequence[Said], cause: Cause) -> bool:
+        """Write a change with what it promises: proposals to admission, the news to ingress.
+
+        `untold` is what was said before this change and no news has brought yet: the user's message.
+        """
         messages: list[Message] = [_proposal(turn, call) for call in change.propose]
         messages.append(
             TurnChanged(
@@ -103,7 +111,7 @@ class Handlers:
                 revision=turn.revision + 1,
                 state=change.state,
                 reason=change.reason,
-                messages=tuple(_view(said, change) for said in (*fresh, *change.said)),
+                messages=tuple(_view(said, change) for said in (*untold, *change.said)),
             )
         )
         return await self._store.save(turn, change, [cause.promise(message) for message in messages])
@@ -123,15 +131,13 @@ def _proposal(turn: Turn, call: domain.Call) -> ToolCallProposed:
 
 def _view(said: Said, change: Change) -> MessageView:
     calls = change.called if said.role == "assistant" else ()
-    return MessageView.model_validate(
-        {
-            "position": said.position,
-            "role": said.role,
-            "text": said.text,
-            "tool_call_id": said.tool_call_id,
-            "outcome": said.outcome,
-            "tool_calls": [
-                ToolCallView(tool_call_id=call.tool_call_id, action=call.action, arguments=call.arguments) for call in calls
-            ],
-        }
+    return MessageView(
+        position=said.position,
+        role=said.role,
+        text=said.text,
+        tool_call_id=said.tool_call_id,
+        outcome=said.outcome,
+        tool_calls=tuple(
+            ToolCallView(tool_call_id=call.tool_call_id, action=call.action, arguments=call.arguments) for call in calls
+        ),
     )

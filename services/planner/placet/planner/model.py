@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from placet.contracts.turns import Outcome, Role
+
 
 @dataclass(frozen=True, slots=True)
 class CallAsked:
@@ -36,10 +38,10 @@ class Said:
     """One message of the transcript. `text` of a tool message is the result, as JSON."""
 
     position: int
-    role: str
+    role: Role
     text: str
     tool_call_id: str | None = None
-    outcome: str | None = None
+    outcome: Outcome | None = None
     calls: tuple[CallSaid, ...] = ()
 
 

@@ -9,17 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from placet.contracts.message import why_invalid
 from placet.planner.model import CallAsked, ModelFailed, Reply, Said
+from placet.service.documents import BadDocument, read_document
 
 INLINE = "!script "
-
-
-class BadScript(ValueError):
-    """The scripts cannot be played; the text names the key."""
 
 
 class ScriptedCall(BaseModel):
@@ -68,14 +64,11 @@ _STEPS = TypeAdapter(list[Step])
 
 
 def load_scripts(path: Path) -> list[Script]:
-    """The scripts of a file. Raises BadScript with the key that is wrong."""
+    """The scripts of a file. Raises BadDocument with the key that is wrong."""
     try:
-        with path.open(encoding="utf-8") as text:  # of a file, unlike of a string, the loader's errors show no piece
-            return _SCRIPTS.validate_python(yaml.safe_load(text))
+        return _SCRIPTS.validate_python(read_document(path))
     except ValidationError as invalid:
-        raise BadScript(f"{path}: {why_invalid(invalid)}") from invalid
-    except (yaml.YAMLError, OSError, ValueError) as error:
-        raise BadScript(f"{path}: {' '.join(str(error).split())}") from error
+        raise BadDocument(f"{path}: {why_invalid(invalid)}") from invalid
 
 
 class ScriptedModel:

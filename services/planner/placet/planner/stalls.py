@@ -8,7 +8,8 @@ import structlog
 from placet.contracts.ids import new_id
 from placet.contracts.message import Message, decode
 from placet.contracts.turns import ToolCallSettled, TurnAccepted, TurnResumed, TurnRetried, TurnStalled
-from placet.messaging import WAITING_HELPS, Cause, DatabaseParking, Handler, Kept, Stall, first_line
+from placet.messaging import WAITING_HELPS, Cause, DatabaseParking, Handler, Kept, Stall
+from placet.service.logs import first_line
 
 log = structlog.get_logger()
 

@@ -59,7 +59,7 @@ class Store:
             reason=change.reason,
             messages=json.dumps([_message(said) for said in change.said]),
             calls=json.dumps([_call(call, index) for index, call in enumerate(change.called)]),
-            states=json.dumps([{"tool_call_id": name, "state": state} for name, state in change.states.items()]),
+            states=json.dumps(dict(change.states)),
         )
         return row["changed"]
 

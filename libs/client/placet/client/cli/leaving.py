@@ -22,7 +22,7 @@ _ADVICE = {
     "token_required": "Put a token into PLACET_TOKEN, or run `make up`, which writes a profile.",
     "scope_missing": "Choose somebody who may with --as, or take a token with that scope.",
     "not_an_approver": "Choose an approver with --as, or take a token with that scope.",
-    "second_person_required": "The card stays open: somebody else has to decide it.",
+    "second_person_required": "The card stays open: only somebody else can approve it; you can deny it.",
     "digest_mismatch": "Nothing was decided. Look at the card again: `placet card ID`.",
     "expired": "It was not executed. It may be asked for again in a new turn.",
     "turn_in_progress": "Follow it with `placet watch`, or leave --conversation away to begin another one.",

@@ -26,7 +26,6 @@ promised as (
     select p.* from unnest(:promises::promise[]) p where exists (select from accepted))
 select exists (select from accepted) as changed,
        exists (select from foreign_owner) as foreign_owner,
-       exists (select from busy) as busy,
        (select turn_id from known) as known_turn,
        (select conversation_id from known) as known_conversation,
        (select fingerprint from known) as known_fingerprint

@@ -1,5 +1,6 @@
 -- The planner's news of a stall: another attempt has failed, or it is over. Each attempt is told once, in its order, and
 -- nothing after the end, even if that was faster than what was before it.
+-- In the order of :conversation_id, whose row each of the news counts in.
 with known as (
     insert into stall (tenant, stall_id, conversation_id, turn_id, attempt, reason, over)
     values (:tenant, :stall_id, :conversation_id, :turn_id, :attempt, :reason, :over)

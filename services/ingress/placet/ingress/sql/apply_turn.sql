@@ -1,5 +1,6 @@
 -- The planner's news of a turn, in the planner's order: state, messages, and one event for viewers. News that came early
 -- waits for what is before it, unless `late` says that it has waited long enough.
+-- In the order of :conversation_id, whose row each of the news counts in.
 with moved as (
     update turn_view set state = :state, reason = :reason, revision = :revision
      where tenant = :tenant and turn_id = :turn_id

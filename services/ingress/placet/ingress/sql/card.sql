@@ -1,3 +1,3 @@
 -- One card of the tenant.
-select interrupt_id, body, state, decided_by, reason, shown_at from card
+select body, state, decided_by, reason from card
  where tenant = :tenant and interrupt_id = :interrupt_id and body is not null

@@ -1,4 +1,5 @@
 -- A card is decided once.
+-- In the order of :conversation_id, whose row each of the news counts in.
 with closed as (
     insert into card (tenant, interrupt_id, conversation_id, turn_id, state, decided_by, reason)
     values (:tenant, :interrupt_id, :conversation_id, :turn_id, :state, :decided_by, :reason)

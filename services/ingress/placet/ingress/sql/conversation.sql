@@ -1,5 +1,5 @@
 -- A conversation of its owner, whole. Anybody else's does not exist.
-select c.conversation_id, c.last_event,
+select c.last_event,
        (select coalesce(json_agg(json_build_object('turn_id', t.turn_id, 'state', t.state, 'reason', t.reason,
                    'stalled', (select min(s.reason) from stall s where s.tenant = t.tenant and s.turn_id = t.turn_id
                                    and not s.over))

@@ -1,4 +1,5 @@
 -- A card is shown once. If its decision arrived before it, the decision stays.
+-- In the order of :conversation_id, whose row each of the news counts in.
 with shown as (
     insert into card (tenant, interrupt_id, conversation_id, turn_id, body, state)
     values (:tenant, :interrupt_id, :conversation_id, :turn_id, :data::jsonb, 'pending')

@@ -15,9 +15,9 @@ called as (
       from moved, jsonb_to_recordset(:calls::jsonb)
            as c(tool_call_id text, position int, ordinal int, hint text, action text, arguments text, effect text, state text)),
 changed as (
-    update tool_call c set state = s.state
-      from moved, jsonb_to_recordset(:states::jsonb) as s(tool_call_id text, state text)
-     where c.tenant = :tenant and c.turn_id = :turn_id and c.tool_call_id = s.tool_call_id),
+    update tool_call c set state = :states::jsonb ->> c.tool_call_id
+      from moved
+     where c.tenant = :tenant and c.turn_id = :turn_id and :states::jsonb ? c.tool_call_id),
 promised as (
     insert into outbox (message_id, wire, body, traceparent)
     select p.* from unnest(:promises::promise[]) p where exists (select from moved))
