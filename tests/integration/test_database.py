@@ -32,6 +32,10 @@ ORDERED = parse_query(
     "select :n::int as n, nextval('place') as place from gate",
 )
 SOMETIMES = parse_query("sometimes", "insert into kept (n) select :n::int where :n::int > 0 returning n")
+SESSIONS = (
+    "select state from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() "
+    "and backend_type = 'client backend'"
+)
 COUNT = parse_query("count", "select count(*) as rows, count(distinct n) as values from kept")
 
 
@@ -229,9 +233,16 @@ async def test_a_database_that_does_not_answer_is_an_error_that_waiting_mends(ur
 
 
 @pytest.mark.req("M5", "U5")
-async def test_a_database_without_our_schema_is_noticed_at_start_and_not_by_the_first_message(url: str) -> None:
+async def test_a_database_without_our_schema_is_noticed_at_start_and_not_by_the_first_message(
+    url: str, control: asyncpg.Connection
+) -> None:
     with pytest.raises(WrongSchema, match=r'relation "\w+" does not exist; `migrate` brings'):
         await Database(url, size=1, packages=("placet.messaging",)).start()
+
+    async def left() -> bool:
+        return await control.fetch(SESSIONS) == []
+
+    await wait_until(left, "no connection is left")
 
 
 async def test_stopping_finishes_what_is_under_way(url: str, control: asyncpg.Connection) -> None:
@@ -256,8 +267,4 @@ async def test_a_wrong_set_of_values_is_refused_before_anything_is_sent(database
 @pytest.mark.req("T1")
 async def test_between_statements_no_transaction_is_open(database: Database, control: asyncpg.Connection) -> None:
     await asyncio.gather(*(database.transition(KEEP, n=n) for n in range(1, 50)), database.all(COUNT), database.one(COUNT))
-    states = await control.fetch(
-        "select state from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() "
-        "and backend_type = 'client backend'"
-    )
-    assert {row["state"] for row in states} == {"idle"}
+    assert {row["state"] for row in await control.fetch(SESSIONS)} == {"idle"}

@@ -127,6 +127,20 @@ async def test_a_paused_database_answers_nobody_until_it_is_resumed() -> None:
         database.log_in()
 
 
+def test_who_is_stopped_runs_no_more_when_it_is_said_even_on_a_busy_machine() -> None:
+    busy = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; echo started; wait"
+    with subprocess.Popen(["sh", "-c", busy], stdout=subprocess.PIPE, start_new_session=True) as leader:
+        assert leader.stdout
+        try:
+            assert leader.stdout.readline() == b"started\n"
+            for _ in range(20):
+                guard.stop_family(leader.pid)
+                assert {state for pid in guard.family(leader.pid) for state in guard.states(pid)} == {"T"}
+                guard.signal_family(leader.pid, signal.SIGCONT)
+        finally:
+            guard.kill_family(leader.pid)
+
+
 @pytest.fixture
 def open_folder() -> Generator[Path]:
     """A folder that the account of the servers may enter too, which pytest's own is not when root runs it."""

@@ -101,10 +101,14 @@ class Database:
         self._pool: asyncpg.Pool = await asyncpg.create_pool(
             self._url, min_size=1, max_size=self._size, command_timeout=30, reset=_keep_session
         )
-        async with self._pool.acquire() as connection:
-            for package in self._packages:
-                for query in load_queries(package).values():
-                    await _understand(connection, query)
+        try:
+            async with self._pool.acquire() as connection:
+                for package in self._packages:
+                    for query in load_queries(package).values():
+                        await _understand(connection, query)
+        except BaseException:
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """Close the pool after the statements under way, or without them when the database says nothing any more."""

@@ -35,10 +35,17 @@ def signal_family(leader: int, number: int) -> set[int]:
     """
     # The leader is stopped first, so that it starts nobody between the count and the signal.
     _send(leader, signal.SIGSTOP)
+    _until_still(leader)
     members = family(leader)
     for pid in members:
         _send(pid, number)
     return members
+
+
+def stop_family(leader: int) -> None:
+    """Stop the whole family; return when nobody of it runs: on a busy machine a signal takes its time."""
+    for pid in signal_family(leader, signal.SIGSTOP):
+        _until_still(pid)
 
 
 def kill_family(leader: int) -> None:
@@ -72,6 +79,27 @@ def alive() -> dict[int, tuple[int, int]]:
 def _send(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def _until_still(pid: int) -> None:
+    """Wait until a process that was told to stop runs no more, or is gone.
+
+    The first of its threads that hears of it stops all the others; one that the kernel holds (D) stops as it comes back.
+    """
+    while not ((found := states(pid)) & set("TtZX") or found <= {"D"}):
+        time.sleep(0.001)
+
+
+def states(pid: int) -> set[str]:
+    """What the threads of a process do, in the letters of ps(1); none when it is gone."""
+    if not Path("/proc/self/stat").exists():
+        shown = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], stdout=subprocess.PIPE, text=True).stdout
+        return set(shown.strip()[:1])
+    found: set[str] = set()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            found.add(stat.read_text(errors="replace").rpartition(")")[2].split()[0])
+    return found
 
 
 def _lines_of_proc() -> list[str]:

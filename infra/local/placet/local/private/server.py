@@ -67,8 +67,8 @@ class PrivateServer(ABC):
         self._process = None
 
     def pause(self) -> None:
-        """Let it stand still (SIGSTOP): connections stay open and nobody answers."""
-        guard.signal_family(self._running().pid, signal.SIGSTOP)
+        """Let it stand still (SIGSTOP): connections stay open and nobody answers. Returns when it does."""
+        guard.stop_family(self._running().pid)
 
     def resume(self) -> None:
         """Let it go on after `pause`."""
