@@ -9,8 +9,11 @@ its spans exported. PostgreSQL, RabbitMQ and Redis are started for this alone, a
 What is reported:
   CPU per cycle   user and system time of every process of the five services, PostgreSQL, RabbitMQ and Redis, with all
                   their children; what they use when idle (measured for 5 s, while both contenders stand still) is
-                  subtracted for the time that the cycles took. The provider stands apart, and the driver (this process) is
-                  not counted, although it takes a share of the machine: trust CPU and ratios more than cycles per second.
+                  subtracted for the time that the cycles took. A process that wakes up from idleness runs with cold caches,
+                  so that takes away too much, most where the floor, whose processes do nothing when idle, loses nothing;
+                  "(and idle)" takes away nothing, which is too little: the truth lies between. The provider stands apart,
+                  and the driver (this process) is not counted, although it takes a share of the machine: trust CPU and
+                  ratios more than cycles per second.
   latency         from the decision over HTTP to the news of the final answer at a frontend's queue
   bytes           growth of tables and indexes per waiting approval, after VACUUM
   memory          resident, before and after many approvals wait, and in fresh processes while they wait

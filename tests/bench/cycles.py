@@ -25,13 +25,14 @@ SETTLE_SECONDS = 0.5
 
 @dataclass
 class Measured:
-    """So many cycles. `cpu` is processor seconds without what idling costs in the same time; latencies are seconds."""
+    """So many cycles. `cpu` is processor seconds, `idle` what idling would have cost meanwhile; latencies are seconds."""
 
     mode: Mode
     at_once: int
     cycles: int
     seconds: float = 0.0
     cpu: Cpu = field(default_factory=Cpu)
+    idle: Cpu = field(default_factory=Cpu)
     latencies: list[float] = field(default_factory=list[float])
 
     def and_more(self, other: "Measured") -> "Measured":
@@ -43,22 +44,25 @@ class Measured:
         """The first half of cycles, and the second half of the same ones, whose latencies count."""
         return Measured(self.mode, self.at_once, self.cycles, *self._sums(second), second.latencies)
 
-    def _sums(self, other: "Measured") -> tuple[float, Cpu]:
-        cpu = {name: seconds + other.cpu[name] for name, seconds in self.cpu.items()}
-        return self.seconds + other.seconds, cpu
+    def _sums(self, other: "Measured") -> tuple[float, Cpu, Cpu]:
+        return self.seconds + other.seconds, _sum(self.cpu, other.cpu), _sum(self.idle, other.idle)
 
     @property
     def rate(self) -> float:
         """Cycles per second."""
         return self.cycles / self.seconds
 
-    def milliseconds(self, name: str) -> float:
-        """Processor time per cycle of one party."""
-        return self.cpu[name] / self.cycles * 1000
+    def milliseconds(self, name: str, *, idling: bool = False) -> float:
+        """Processor time per cycle of one party, with or without what idling would have cost it."""
+        return (self.cpu[name] - self.idle[name] * (not idling)) / self.cycles * 1000
 
     def percentile(self, percent: int) -> float:
         """A latency in milliseconds."""
         return quantiles(self.latencies, n=100, method="inclusive")[percent - 1] * 1000
+
+
+def _sum(some: Cpu, more: Cpu) -> Cpu:
+    return {name: seconds + more[name] for name, seconds in some.items()}
 
 
 class Course:
@@ -123,8 +127,8 @@ class Course:
         seconds = time.monotonic() - begun
         await asyncio.sleep(SETTLE_SECONDS)
         used, elapsed = used_between(before, self.meter.read()), time.monotonic() - begun
-        cpu = {name: each - self.idle[name] * elapsed for name, each in used.items()}
-        return Measured(mode, at_once, len(about), seconds, cpu, latencies), found
+        idle = {name: each * elapsed for name, each in self.idle.items()}
+        return Measured(mode, at_once, len(about), seconds, used, idle, latencies), found
 
 
 async def measure_idle(courses: Sequence[Course], seconds: float) -> None:

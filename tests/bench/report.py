@@ -60,13 +60,14 @@ def _cpu(floor: Trial, ours: Trial) -> str:
             rows.append([f"{mode} x{at_once}", "placet", *(f"{each:.1f}" for each in own)])
             rows.append(["", "floor", *(f"{each:.1f}" for each in bare)])
             rows.append(["", "ratio", *("-" if each is None else f"{each:.2f}" for each in ratio)])
-    return _table(["", "", "in all", *PARTIES, "(provider)"], rows)
+    return _table(["", "", "in all", "(and idle)", *PARTIES, "(provider)"], rows)
 
 
 def _per_cycle(trial: Trial, mode: Mode, at_once: int) -> list[float]:
     found = trial.of(mode, at_once)
     each = [found.milliseconds(name) for name in PARTIES]
-    return [sum(each), *each, found.milliseconds("provider")]
+    with_idle = sum(found.milliseconds(name, idling=True) for name in PARTIES)
+    return [sum(each), with_idle, *each, found.milliseconds("provider")]
 
 
 def _speed(floor: Trial, ours: Trial) -> str:

@@ -1,11 +1,13 @@
 """What the CRM's connector makes of answers that no provider should give: bounded, and nothing in them is believed (E9)."""
 
+import asyncio
 import json
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
 
-from crm import GET, KEY, NOTE, answering
+from crm import GET, KEY, NOTE, answering, connected
 from placet.contracts.commands import ResourceResolve
 from placet.contracts.message import wrap
 from placet.executor.connector import Ambiguous
@@ -37,6 +39,26 @@ async def test_of_an_answer_that_is_too_large_the_rest_is_not_waited_for() -> No
     async with answering(b"x" * (MAX_ANSWER_BYTES + 1), announced=100 * MAX_ANSWER_BYTES) as crm:
         with pytest.raises(Ambiguous, match="too_large"):
             await crm.call(GET, KEY)
+
+
+@pytest.mark.req("E4")
+async def test_a_connection_that_lay_idle_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placet.executor.connectors.crm.IDLE_SECONDS", 0.0)
+    connections: list[asyncio.StreamWriter] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        host, port = server.sockets[0].getsockname()
+        async with connected(f"http://{host}:{port}") as crm:
+            await crm.call(GET, KEY)
+            await crm.call(GET, KEY)
+    assert len(connections) == 2
 
 
 async def resolved(crm: Crm) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def server_for(token: str) -> uvicorn.Server:
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=1,
+        timeout_keep_alive=75,  # longer than a client that keeps its connection for 5 s: nobody meets the end of one
     )
     return uvicorn.Server(config)
 

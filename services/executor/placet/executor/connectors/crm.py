@@ -15,6 +15,10 @@ from placet.contracts.actions import ACTIONS
 from placet.executor.connector import Ambiguous, Done, NotSent, Refused, Target
 from placet.telemetry import call_span, current_traceparent
 
+IDLE_SECONDS = 2.0
+"""How long a connection may lie idle and be used again. Servers hang up after as little as 5 seconds, and a request that
+meets it is lost with its answer: nobody knows whether it was heard (E4)."""
+
 READS_REPLAY_SECONDS = 10 * 365 * 86400
 """A read may always be repeated."""
 
@@ -54,7 +58,10 @@ class Crm:
     async def start(self) -> None:
         """Open the client."""
         self._client = httpx2.AsyncClient(
-            base_url=self._url, timeout=self._timeout, headers={"Authorization": f"Bearer {self._token}"}
+            base_url=self._url,
+            timeout=self._timeout,
+            headers={"Authorization": f"Bearer {self._token}"},
+            limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS),
         )
 
     async def stop(self) -> None:
