@@ -141,6 +141,21 @@ def test_who_is_stopped_runs_no_more_when_it_is_said_even_on_a_busy_machine() ->
             guard.kill_family(leader.pid)
 
 
+def test_who_was_told_to_stop_and_goes_on_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "STILL", 0.0)
+
+    def running(_pid: int) -> set[str]:
+        return {"R"}
+
+    monkeypatch.setattr(guard, "states", running)
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as sleeper:
+        try:
+            with pytest.raises(TimeoutError, match=f"process {sleeper.pid} .* goes on"):
+                guard.stop_family(sleeper.pid)
+        finally:
+            guard.kill_family(sleeper.pid)
+
+
 @pytest.fixture
 def open_folder() -> Generator[Path]:
     """A folder that the account of the servers may enter too, which pytest's own is not when root runs it."""

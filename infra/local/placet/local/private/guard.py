@@ -18,6 +18,9 @@ from pathlib import Path
 ORDERLY = 2.0
 """Seconds that a process may take to end in order before it is killed."""
 
+STILL = 10.0
+"""Seconds that a process may take to stop; whoever ends it goes on all the same."""
+
 
 def family(leader: int) -> set[int]:
     """`leader`, everything in its process group and all their descendants that are alive."""
@@ -43,9 +46,13 @@ def signal_family(leader: int, number: int) -> set[int]:
 
 
 def stop_family(leader: int) -> None:
-    """Stop the whole family; return when nobody of it runs: on a busy machine a signal takes its time."""
+    """Stop the whole family; return when nobody of it runs: on a busy machine a signal takes its time.
+
+    Raises TimeoutError when somebody goes on.
+    """
     for pid in signal_family(leader, signal.SIGSTOP):
-        _until_still(pid)
+        if not _until_still(pid):
+            raise TimeoutError(f"process {pid} was told to stop and goes on: {states(pid)}")
 
 
 def kill_family(leader: int) -> None:
@@ -81,13 +88,15 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _until_still(pid: int) -> None:
-    """Wait until a process that was told to stop runs no more, or is gone.
+def _until_still(pid: int) -> bool:
+    """Wait until a process that was told to stop runs no more, or is gone; whether it is so within STILL seconds.
 
     The first of its threads that hears of it stops all the others; one that the kernel holds (D) stops as it comes back.
     """
-    while not ((found := states(pid)) & set("TtZX") or found <= {"D"}):
+    end = time.monotonic() + STILL
+    while not (still := bool((found := states(pid)) & set("TtZX")) or found <= {"D"}) and time.monotonic() < end:
         time.sleep(0.001)
+    return still
 
 
 def states(pid: int) -> set[str]:
